@@ -1,0 +1,143 @@
+// Package op is the vocabulary of changes and its encoding.
+//
+// An op is one change to one key, written as a real Redis command whose random,
+// relative and conditional parts are resolved: SPOP becomes SREM of the members
+// that went, EXPIRE becomes PEXPIREAT, INCR becomes SET … KEEPTTL. The log, the
+// change feed, a replica and a snapshot all carry ops and nothing else, and one
+// interpreter (package shard) applies them.
+//
+// The ops of one command, transaction or script form a Commit. A block of the
+// log holds whole commits; Scanner takes a block's payload apart again.
+package op
+
+// Verb names an op. The numbers never leave the process, the texts are on disk.
+type Verb uint8
+
+// The closed vocabulary. docs/ops.md says of each what it does and whether
+// applying it twice is harmless.
+const (
+	None Verb = iota
+	Set
+	SetRange
+	Del
+	PExpireAt
+	Persist
+	HSet
+	HDel
+	LPush
+	RPush
+	LPop
+	RPop
+	LSet
+	LInsert
+	LRem
+	LTrim
+	SAdd
+	SRem
+	ZAdd
+	ZRem
+	FlushDB
+	FlushAll
+	SwapDB
+	numVerbs
+)
+
+var verbNames = [numVerbs]string{
+	Set: "SET", SetRange: "SETRANGE", Del: "DEL", PExpireAt: "PEXPIREAT", Persist: "PERSIST",
+	HSet: "HSET", HDel: "HDEL",
+	LPush: "LPUSH", RPush: "RPUSH", LPop: "LPOP", RPop: "RPOP", LSet: "LSET", LInsert: "LINSERT", LRem: "LREM", LTrim: "LTRIM",
+	SAdd: "SADD", SRem: "SREM", ZAdd: "ZADD", ZRem: "ZREM",
+	FlushDB: "FLUSHDB", FlushAll: "FLUSHALL", SwapDB: "SWAPDB",
+}
+
+// String returns the Redis command that carries the op.
+func (v Verb) String() string { return verbNames[v] }
+
+// Keyed reports whether the op has a key. An op without one concerns every
+// stream.
+func (v Verb) Keyed() bool { return v != FlushDB && v != FlushAll && v != SwapDB }
+
+// HasValue reports whether the op carries a value that a VALUE filter can look
+// at; DEL and the expiry ops do not.
+func (v Verb) HasValue() bool {
+	switch v {
+	case Set, SetRange, HSet, LPush, RPush, LSet, LInsert, LRem, SAdd, SRem, ZAdd, ZRem:
+		return true
+	}
+	return false
+}
+
+// verbOf maps the first argument of a logged command to its verb; None if the
+// command is no op.
+func verbOf(name []byte) Verb {
+	switch string(name) {
+	case "SET":
+		return Set
+	case "SETRANGE":
+		return SetRange
+	case "DEL":
+		return Del
+	case "PEXPIREAT":
+		return PExpireAt
+	case "PERSIST":
+		return Persist
+	case "HSET":
+		return HSet
+	case "HDEL":
+		return HDel
+	case "LPUSH":
+		return LPush
+	case "RPUSH":
+		return RPush
+	case "LPOP":
+		return LPop
+	case "RPOP":
+		return RPop
+	case "LSET":
+		return LSet
+	case "LINSERT":
+		return LInsert
+	case "LREM":
+		return LRem
+	case "LTRIM":
+		return LTrim
+	case "SADD":
+		return SAdd
+	case "SREM":
+		return SRem
+	case "ZADD":
+		return ZAdd
+	case "ZREM":
+		return ZRem
+	case "FLUSHDB":
+		return FlushDB
+	case "FLUSHALL":
+		return FlushAll
+	case "SWAPDB":
+		return SwapDB
+	}
+	return None
+}
+
+// Cause says why a key went: on request, by its deadline, or for memory.
+type Cause uint8
+
+const (
+	User Cause = iota
+	Expired
+	Evicted
+)
+
+// String returns the cause as the feed's META names it.
+func (c Cause) String() string {
+	switch c {
+	case Expired:
+		return "expired"
+	case Evicted:
+		return "evicted"
+	}
+	return "user"
+}
+
+// EveryStream is the stream of an op that has no key.
+const EveryStream = -1
