@@ -157,13 +157,19 @@ func (o *osFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (o *osFile) ReadAt(p []byte, off int64) (int, error) { return o.f.ReadAt(p, off) }
-func (o *osFile) Write(p []byte) (int, error)             { return o.f.Write(p) }
-func (o *osFile) Close() error                            { return o.f.Close() }
-func (o *osFile) Sync() error                             { return o.f.Sync() }
-func (o *osFile) SyncData() error                         { return syncData(o.f) }
-func (o *osFile) Truncate(size int64) error               { return o.f.Truncate(size) }
-func (o *osFile) Name() string                            { return o.f.Name() }
+func (o *osFile) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, &fs.PathError{Op: "read", Path: o.f.Name(), Err: syscall.EINVAL}
+	}
+	return o.f.ReadAt(p, off)
+}
+
+func (o *osFile) Write(p []byte) (int, error) { return o.f.Write(p) }
+func (o *osFile) Close() error                { return o.f.Close() }
+func (o *osFile) Sync() error                 { return o.f.Sync() }
+func (o *osFile) SyncData() error             { return syncData(o.f) }
+func (o *osFile) Truncate(size int64) error   { return o.f.Truncate(size) }
+func (o *osFile) Name() string                { return o.f.Name() }
 
 func (o *osFile) Size() (int64, error) {
 	info, err := o.f.Stat()
