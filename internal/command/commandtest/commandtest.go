@@ -1,0 +1,188 @@
+// Package commandtest runs a family's scripts in process, on a bare keyspace
+// without a server, and holds what a script cannot say: after each case the
+// keyspace equals what a replay of the recorded ops makes of it.
+package commandtest
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"kevy/internal/command"
+	"kevy/internal/op"
+	"kevy/resp"
+	"kevy/shard"
+	"kevy/tests/script"
+)
+
+const (
+	shards = 4
+	dbs    = 16
+)
+
+// store is a keyspace, the ops that made it, and the commands to run on it.
+type store struct {
+	mu    sync.Mutex // one command at a time
+	table *command.Table
+	set   *shard.Set
+	all   []int
+	pos   op.LogPosition
+	log   []byte
+}
+
+// Scripts runs every testdata/*.txt of the calling package with the commands of
+// the families.
+func Scripts(t *testing.T, families ...[]*command.Spec) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts under testdata: %v", err)
+	}
+	for _, file := range files {
+		st := newStore(families...)
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			script.Run(t, file, script.Target{
+				Dial:      st.dial,
+				AfterCase: func(t testing.TB, c *script.Case) { st.checkReplay(t) },
+			})
+		})
+	}
+}
+
+func newStore(families ...[]*command.Spec) *store {
+	st := &store{set: shard.NewSet(shards, dbs), table: command.NewTable(families...)}
+	for i := range shards {
+		st.all = append(st.all, i)
+	}
+	return st
+}
+
+// checkReplay fails the test unless the recorded ops rebuild the keyspace.
+func (st *store) checkReplay(t testing.TB) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	replica := shard.NewSet(shards, dbs)
+	replica.SetLimits(st.set.Limits())
+	tx := replica.NewTx(&op.LogPosition{})
+	var s op.Scanner
+	s.Reset(st.log, 0)
+	for {
+		f, err := s.Next()
+		if err != nil {
+			t.Fatalf("the recorded ops cannot be read: %v", err)
+		}
+		if f == nil {
+			break
+		}
+		tx.BeginReplay(st.all)
+		if err := tx.Apply(f); err != nil {
+			t.Fatalf("replay: %v", err)
+		}
+		tx.End()
+	}
+	if live, again := st.set.Digest(), replica.Digest(); live != again {
+		t.Errorf("the keyspace differs from a replay of its ops:\n%s", st.log[max(0, len(st.log)-4000):])
+	}
+}
+
+// session is one in-process connection.
+type session struct {
+	st *store
+	id uint64
+	db int
+	tx *shard.Tx
+	w  *resp.Writer
+}
+
+func (s *session) ID() uint64    { return s.id }
+func (s *session) DB() int       { return s.db }
+func (s *session) Select(db int) { s.db = db }
+
+func (st *store) dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	go st.serve(server)
+	return client, nil
+}
+
+func (st *store) serve(conn net.Conn) {
+	defer conn.Close()
+	s := &session{st: st, tx: st.set.NewTx(&st.pos), w: resp.NewWriter(2)}
+	r := resp.NewReader(conn, resp.DefaultLimits())
+	for {
+		args, ok, err := r.Next()
+		switch {
+		case err != nil:
+			s.w.Err(err)
+			_, _ = conn.Write(s.w.Bytes())
+			return
+		case ok:
+			s.do(args)
+			continue
+		}
+		if s.w.Len() > 0 {
+			if _, err := conn.Write(s.w.Bytes()); err != nil {
+				return
+			}
+			s.w.Reset()
+		}
+		if r.Fill() != nil {
+			return
+		}
+	}
+}
+
+func (s *session) do(args [][]byte) {
+	st := s.st
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	spec := st.table.Lookup(args)
+	if spec == nil || spec.Run == nil {
+		s.builtin(args)
+		return
+	}
+	if !spec.ArityFits(len(args)) {
+		s.w.Error(spec.ArityError())
+		return
+	}
+	st.set.Lock(st.all)
+	s.tx.Begin(st.all, s.db, time.Now().UnixMilli())
+	spec.Run(&command.Ctx{Spec: spec, Args: args, Tx: s.tx, W: s.w, Session: s})
+	s.commit()
+	s.tx.End()
+	st.set.Unlock(st.all)
+}
+
+func (s *session) commit() {
+	if c := s.tx.Commit(); c.Ops() > 0 {
+		s.st.log = c.AppendTo(s.st.log, len(s.st.log) == 0)
+	}
+}
+
+// builtin stands in for the few commands of other families that the script
+// runner itself needs.
+func (s *session) builtin(args [][]byte) {
+	switch {
+	case command.EqualFold(args[0], "HELLO") && len(args) == 2:
+		s.w.SetProto(int(args[1][0] - '0'))
+		s.w.Map(0)
+	case command.EqualFold(args[0], "SELECT") && len(args) == 2:
+		n, _ := command.ParseInt(args[1])
+		s.db = int(n)
+		s.w.OK()
+	case command.EqualFold(args[0], "PING"):
+		s.w.Simple("PONG")
+	case command.EqualFold(args[0], "FLUSHALL"):
+		s.st.set.Lock(s.st.all)
+		s.tx.Begin(s.st.all, s.db, time.Now().UnixMilli())
+		s.tx.FlushAll()
+		s.commit()
+		s.tx.End()
+		s.st.set.Unlock(s.st.all)
+		s.w.OK()
+	default:
+		s.w.Error(resp.Errorf("ERR", "unknown command '%s'", fmt.Sprintf("%s", args[0])))
+	}
+}

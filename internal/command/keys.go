@@ -1,0 +1,168 @@
+package command
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// KeySpec says where a command's keys stand, as Redis 7's key specifications:
+// a place to begin and a way to find the keys from there.
+type KeySpec struct {
+	Flags KeyFlags
+	// Index is the argument at which the search begins; with Keyword it is the
+	// argument after the keyword, searched for from StartFrom on (backwards
+	// from the end if that is negative).
+	Index     int
+	Keyword   string
+	StartFrom int
+	// A range: from the start to Last (relative to it; negative from the end),
+	// every Step-th; Limit 2 stops halfway (the rest are no keys).
+	Last, Step, Limit int
+	// Or a count, if NumKeys is set: the argument CountAt (relative to the
+	// start) says how many keys begin at FirstKey (relative to it).
+	NumKeys           bool
+	CountAt, FirstKey int
+}
+
+// KeyFlags say what a command does with the keys of a spec.
+type KeyFlags uint16
+
+const (
+	RO KeyFlags = 1 << iota
+	RW
+	OW
+	RM
+	Access
+	Update
+	Insert
+	Delete
+	NotKey
+	Incomplete
+	VariableFlags
+)
+
+var keyFlagNames = []string{"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key", "incomplete", "variable_flags"}
+
+// Names returns Redis's names of the flags.
+func (f KeyFlags) Names() []string {
+	var out []string
+	for i, n := range keyFlagNames {
+		if f&(1<<i) != 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// One is the spec of a single key at argument i.
+func One(i int, f KeyFlags) []KeySpec { return []KeySpec{Range(i, 0, 1, f)} }
+
+// Range is the spec of keys from argument first to last (relative to first,
+// negative from the end), every step-th.
+func Range(first, last, step int, f KeyFlags) KeySpec {
+	return KeySpec{Flags: f, Index: first, Last: last, Step: step}
+}
+
+// Count is the spec of keys that a count at argument at announces.
+func Count(at int, f KeyFlags) KeySpec {
+	return KeySpec{Flags: f, Index: at, NumKeys: true, FirstKey: 1, Step: 1}
+}
+
+// ErrBadKeys means that a command's arguments do not say where its keys are;
+// the handler finds out why.
+var ErrBadKeys = errors.New("invalid key arguments")
+
+// EachKey calls fn with the position in args of each key of the command.
+// Arguments that make no sense end with ErrBadKeys; the keys found up to there
+// were passed to fn.
+func (s *Spec) EachKey(args [][]byte, fn func(i int, f KeyFlags)) error {
+	for k := range s.Keys {
+		ks := &s.Keys[k]
+		if ks.Flags&NotKey != 0 {
+			continue
+		}
+		if err := ks.each(args, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ks *KeySpec) each(args [][]byte, fn func(i int, f KeyFlags)) error {
+	start := ks.Index
+	if ks.Keyword != "" {
+		start = ks.findKeyword(args)
+		if start == 0 {
+			return nil
+		}
+	}
+	if ks.NumKeys {
+		at := start + ks.CountAt
+		if at >= len(args) {
+			return ErrBadKeys
+		}
+		n, err := strconv.Atoi(string(args[at]))
+		first := start + ks.FirstKey
+		if err != nil || n < 0 || n > len(args) || first+(n-1)*ks.Step >= len(args) {
+			return ErrBadKeys
+		}
+		for i := range n {
+			fn(first+i*ks.Step, ks.Flags)
+		}
+		return nil
+	}
+	last := start + ks.Last
+	if ks.Last < 0 {
+		last = len(args) + ks.Last
+		if ks.Limit > 1 {
+			last = start + (len(args)-start)/ks.Limit - 1
+		}
+	}
+	if last >= len(args) {
+		return ErrBadKeys
+	}
+	for i := start; i <= last; i += ks.Step {
+		fn(i, ks.Flags)
+	}
+	return nil
+}
+
+func (ks *KeySpec) findKeyword(args [][]byte) int {
+	if ks.StartFrom < 0 {
+		for i := len(args) + ks.StartFrom; i > 0; i-- {
+			if strings.EqualFold(string(args[i]), ks.Keyword) {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	for i := ks.StartFrom; i < len(args); i++ {
+		if strings.EqualFold(string(args[i]), ks.Keyword) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// FirstLastStep returns the key positions in the form of Redis before 7, zeros
+// if the command has no keys at fixed places.
+func (s *Spec) FirstLastStep() (first, last, step int) {
+	for i := range s.Keys {
+		ks := &s.Keys[i]
+		if ks.Keyword != "" || ks.NumKeys || ks.Flags&Incomplete != 0 && i > 0 {
+			continue
+		}
+		l := ks.Last
+		if l >= 0 {
+			l += ks.Index
+		}
+		switch {
+		case first == 0:
+			first, last, step = ks.Index, l, ks.Step
+		case last >= 0 && ks.Index == last+1 && l >= 0:
+			last = l
+		}
+	}
+	return first, last, step
+}

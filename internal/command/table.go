@@ -1,0 +1,100 @@
+package command
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Table finds commands by name.
+type Table struct {
+	byName map[string]*Spec
+	sorted []*Spec
+}
+
+// NewTable returns a table of the families' commands. Two commands of one name
+// or a spec without a handler are bugs of the program and panic.
+func NewTable(families ...[]*Spec) *Table {
+	t := &Table{byName: make(map[string]*Spec)}
+	for _, family := range families {
+		for _, s := range family {
+			t.add(s)
+		}
+	}
+	sort.Slice(t.sorted, func(i, j int) bool { return t.sorted[i].Name < t.sorted[j].Name })
+	return t
+}
+
+func (t *Table) add(s *Spec) {
+	if t.byName[s.Name] != nil || s.Name != strings.ToLower(s.Name) {
+		panic(fmt.Sprintf("command: %q is there twice or not lower case", s.Name))
+	}
+	if s.Run == nil && len(s.Sub) == 0 {
+		panic(fmt.Sprintf("command: %q has no handler", s.Name))
+	}
+	for _, sub := range s.Sub {
+		sub.parent = s
+		if sub.Group == "" {
+			sub.Group = s.Group
+		}
+	}
+	t.byName[s.Name] = s
+	t.sorted = append(t.sorted, s)
+}
+
+// maxNameBytes is longer than any command's name.
+const maxNameBytes = 64
+
+// Lookup returns the command that args name, without regard to case; nil if
+// there is none. A container without its subcommand returns the container,
+// whose Run is nil, and so does an unknown subcommand.
+func (t *Table) Lookup(args [][]byte) *Spec {
+	name := args[0]
+	if len(name) > maxNameBytes {
+		return nil
+	}
+	var scratch [maxNameBytes]byte
+	lower := scratch[:len(name)]
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	s := t.byName[string(lower)]
+	if s == nil || len(s.Sub) == 0 || len(args) < 2 {
+		return s
+	}
+	for _, sub := range s.Sub {
+		if len(sub.Name) == len(args[1]) && strings.EqualFold(sub.Name, string(args[1])) {
+			return sub
+		}
+	}
+	return s
+}
+
+// Named returns the command or, as parent|sub, the subcommand with that name,
+// nil if there is none.
+func (t *Table) Named(name string) *Spec {
+	parent, sub, is := strings.Cut(name, "|")
+	args := [][]byte{[]byte(parent)}
+	if !is {
+		return t.Lookup(args)
+	}
+	s := t.Lookup(append(args, []byte(sub)))
+	if s == nil || s.parent == nil {
+		return nil
+	}
+	return s
+}
+
+// All returns the commands by name, subcommands within their parents.
+func (t *Table) All() []*Spec { return t.sorted }
+
+// ArityFits reports whether so many arguments, the name included, are right.
+func (s *Spec) ArityFits(n int) bool {
+	if s.Arity >= 0 {
+		return n == s.Arity
+	}
+	return n >= -s.Arity
+}

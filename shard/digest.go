@@ -1,0 +1,91 @@
+package shard
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+
+	"kevy/internal/ds"
+)
+
+// Digest is the sum of a keyspace: equal for equal keys, values and deadlines,
+// whatever the order in which tables hold them.
+type Digest [sha256.Size]byte
+
+// String returns the digest in hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Add adds the digest of one key: SHA-256 over its database, name, kind,
+// deadline and value, each part with its length before it. Fields of a hash and
+// members of a set are digested one by one and added, so that their order does
+// not matter; a list and a sorted set are digested in order.
+func (d *Digest) Add(db int, e *ds.Entry) {
+	h := sha256.New()
+	var n [8]byte
+	num := func(v uint64) {
+		binary.BigEndian.PutUint64(n[:], v)
+		h.Write(n[:])
+	}
+	part := func(b []byte) {
+		num(uint64(len(b)))
+		h.Write(b)
+	}
+	num(uint64(db))
+	part(e.Key())
+	num(uint64(kindOf(e)))
+	num(uint64(e.Aux()))
+	switch o := e.Object().(type) {
+	case nil:
+		part(e.Value())
+	case *ds.Hash:
+		var sum Digest
+		o.Each(func(field, value []byte) bool { sum.add(sumOf(field, value)); return true })
+		h.Write(sum[:])
+	case *ds.Set:
+		var sum Digest
+		o.Each(func(m []byte) bool { sum.add(sumOf(m)); return true })
+		h.Write(sum[:])
+	case *ds.List:
+		o.Each(0, o.Len(), false, func(elem []byte) bool { part(elem); return true })
+	case *ds.ZSet:
+		o.EachRank(0, o.Len(), false, func(m []byte, score float64) bool {
+			part(m)
+			num(math.Float64bits(score + 0)) // -0 and 0 are one score
+			return true
+		})
+	default:
+		panic("shard: no digest of a " + o.Encoding())
+	}
+	d.add([sha256.Size]byte(h.Sum(nil)))
+}
+
+func sumOf(parts ...[]byte) [sha256.Size]byte {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// add adds a sum, as four numbers modulo 2^64.
+func (d *Digest) add(sum [sha256.Size]byte) {
+	for i := 0; i < len(d); i += 8 {
+		binary.BigEndian.PutUint64(d[i:], binary.BigEndian.Uint64(d[i:])+binary.BigEndian.Uint64(sum[i:]))
+	}
+}
+
+// Digest returns the digest of all keys, overdue ones included. Every shard
+// must be locked by the caller.
+func (s *Set) Digest() Digest {
+	var d Digest
+	for _, sh := range s.shards {
+		for db := range sh.dbs {
+			sh.dbs[db].keys.Each(func(e *ds.Entry) bool { d.Add(db, e); return true })
+		}
+	}
+	return d
+}

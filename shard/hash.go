@@ -1,0 +1,95 @@
+package shard
+
+import (
+	"math/rand/v2"
+
+	"kevy/internal/ds"
+	"kevy/internal/op"
+)
+
+// HashView reads a hash. The zero HashView is that of a missing key and is
+// empty.
+type HashView struct{ h *ds.Hash }
+
+// Hash returns the hash that the key holds; the error is ErrWrongType.
+func (tx *Tx) Hash(key []byte) (HashView, error) {
+	h, err := view[*ds.Hash](tx, key)
+	return HashView{h}, err
+}
+
+// Exists reports whether the key exists.
+func (v HashView) Exists() bool { return v.h != nil }
+
+// Len returns the number of fields.
+func (v HashView) Len() int {
+	if v.h == nil {
+		return 0
+	}
+	return v.h.Len()
+}
+
+// Get returns a field's value.
+func (v HashView) Get(field []byte) ([]byte, bool) {
+	if v.h == nil {
+		return nil, false
+	}
+	return v.h.Get(field)
+}
+
+// Each calls fn for each field until it returns false. fn must not change keys.
+func (v HashView) Each(fn func(field, value []byte) bool) {
+	if v.h != nil {
+		v.h.Each(fn)
+	}
+}
+
+// Scan calls fn for about count fields from cursor on and returns the next
+// cursor, 0 at the end.
+func (v HashView) Scan(cursor uint64, count int, fn func(field, value []byte)) uint64 {
+	if v.h == nil {
+		return 0
+	}
+	return v.h.Scan(cursor, count, fn)
+}
+
+// Random returns a random field of a hash that is not empty.
+func (v HashView) Random(rng *rand.Rand) (field, value []byte) { return v.h.Random(rng) }
+
+// HSet sets fields of the key's hash (op HSET), given as field, value, field,
+// value, …, and returns how many are new. The error is ErrWrongType.
+func (tx *Tx) HSet(key []byte, pairs ...[]byte) (created int, err error) {
+	sh, d := tx.at(key)
+	h, err := writable(tx, sh, d, key, ds.NewHash)
+	if err != nil {
+		return 0, err
+	}
+	tx.recordArgs(sh, op.HSet, key, pairs)
+	limits := tx.set.limits.Load()
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if h.Set(pairs[i], pairs[i+1], limits) {
+			created++
+		}
+	}
+	return created, nil
+}
+
+// HDel removes fields of the key's hash (op HDEL of those that were there) and
+// returns how many went. The error is ErrWrongType.
+func (tx *Tx) HDel(key []byte, fields ...[]byte) (deleted int, err error) {
+	sh, d := tx.at(key)
+	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	if err != nil || h == nil {
+		return 0, err
+	}
+	tx.eff = tx.eff[:0]
+	for _, f := range fields {
+		if h.Delete(f) {
+			tx.eff = append(tx.eff, f)
+		}
+	}
+	if len(tx.eff) > 0 {
+		tx.recordArgs(sh, op.HDel, key, tx.eff)
+		d.dropIfEmpty(key, h)
+	}
+	return len(tx.eff), nil
+}

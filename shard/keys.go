@@ -1,0 +1,343 @@
+package shard
+
+import (
+	"math/rand/v2"
+
+	"kevy/internal/ds"
+	"kevy/internal/op"
+)
+
+// Exists reports whether the key exists.
+func (tx *Tx) Exists(key []byte) bool {
+	return tx.lookup(key) != nil
+}
+
+// Touch notes an access to the key, as TOUCH does, and reports whether it
+// exists.
+func (tx *Tx) Touch(key []byte) bool {
+	e := tx.lookup(key)
+	if e != nil {
+		tx.used(e)
+	}
+	return e != nil
+}
+
+// Kind returns the type of the key's value; ok is false if there is no key.
+func (tx *Tx) Kind(key []byte) (k Kind, ok bool) {
+	e := tx.lookup(key)
+	if e == nil {
+		return 0, false
+	}
+	return kindOf(e), true
+}
+
+func kindOf(e *ds.Entry) Kind {
+	if o := e.Object(); o != nil {
+		return o.Kind()
+	}
+	return KindString
+}
+
+// Info describes a key for OBJECT and MEMORY USAGE.
+type Info struct {
+	Kind     Kind
+	Encoding string
+	IdleSec  int64
+	Bytes    int64 // an estimate of what the key and its value occupy
+}
+
+// Info returns what is known of a key without counting as an access; ok is
+// false if there is no key.
+func (tx *Tx) Info(key []byte) (info Info, ok bool) {
+	e := tx.lookup(key)
+	if e == nil {
+		return Info{}, false
+	}
+	info = Info{Kind: kindOf(e), IdleSec: max(0, tx.nowMs/1000-int64(e.LRU())), Bytes: entryBytes(e)}
+	if o := e.Object(); o != nil {
+		info.Encoding = o.Encoding()
+	} else {
+		info.Encoding = stringEncoding(e)
+	}
+	return info, true
+}
+
+// entryOverheadBytes is an entry and its share of the table.
+const entryOverheadBytes = 64
+
+func entryBytes(e *ds.Entry) int64 {
+	n := entryOverheadBytes + len(e.Key()) + len(e.Value())
+	if o := e.Object(); o != nil {
+		n += o.MemBytes()
+	}
+	return int64(n)
+}
+
+// Deadline returns the key's expiry time in unix ms, 0 if it has none; ok is
+// false if there is no key.
+func (tx *Tx) Deadline(key []byte) (atMs int64, ok bool) {
+	e := tx.lookup(key)
+	if e == nil {
+		return 0, false
+	}
+	return e.Aux(), true
+}
+
+// Del removes the key (op DEL) and reports whether it existed.
+func (tx *Tx) Del(key []byte) bool {
+	if tx.lookup(key) == nil {
+		return false
+	}
+	sh, d := tx.at(key)
+	tx.delete(sh, d, key)
+	return true
+}
+
+// ExpireAt sets the key's deadline (op PEXPIREAT) and reports whether the key
+// exists. A deadline that has passed already is the caller's to turn into Del.
+func (tx *Tx) ExpireAt(key []byte, atMs int64) bool {
+	if tx.lookup(key) == nil {
+		return false
+	}
+	sh, d := tx.at(key)
+	tx.save(sh, key)
+	tx.record(sh, op.PExpireAt, key, 1)
+	tx.argInt(atMs)
+	tx.recorded()
+	d.setDeadline(d.keys.Mutable(key), atMs)
+	return true
+}
+
+// Persist removes the key's deadline (op PERSIST) and reports whether it had
+// one.
+func (tx *Tx) Persist(key []byte) bool {
+	e := tx.lookup(key)
+	if e == nil || e.Aux() == 0 {
+		return false
+	}
+	sh, d := tx.at(key)
+	tx.save(sh, key)
+	tx.record(sh, op.Persist, key, 0)
+	tx.recorded()
+	d.setDeadline(d.keys.Mutable(key), 0)
+	return true
+}
+
+// Copy makes key dst of database dstDB hold what key src of the selected
+// database holds, deadline included; what dst held is replaced. It reports
+// whether src exists. The ops are a DEL of dst, if it existed, and the ops that
+// rebuild the value: the price of one key per op.
+func (tx *Tx) Copy(src []byte, dstDB int, dst []byte) bool {
+	e := tx.lookup(src)
+	if e == nil {
+		return false
+	}
+	srcDB := tx.db
+	tx.db = dstDB
+	defer func() { tx.db = srcDB }()
+	if tx.lookup(dst) != nil {
+		sh, d := tx.at(dst)
+		tx.delete(sh, d, dst)
+	}
+	sh, d := tx.at(dst)
+	tx.save(sh, dst)
+	if !tx.replay {
+		if len(sh.watches) > 0 {
+			sh.touch(tx.db, dst)
+		}
+		Rebuild(&tx.commit, tx.db, sh.index, dst, e)
+	}
+	var fresh *ds.Entry
+	if o := e.Object(); o != nil {
+		// Only an entry that no snapshot shares may be forked in place.
+		tx.db = srcDB
+		_, sd := tx.at(src)
+		o = sd.keys.Mutable(src).Object().Fork()
+		tx.db = dstDB
+		fresh = d.keys.PutObject(dst, o)
+	} else {
+		fresh, _ = d.keys.Put(dst, e.Value())
+		if e.Raw() {
+			d.keys.SetRaw(fresh, true)
+		}
+	}
+	d.setDeadline(fresh, e.Aux())
+	fresh.SetLRU(e.LRU())
+	return true
+}
+
+// Move is Copy and then Del of src: RENAME and MOVE. src and dst must not be
+// the same key of one database.
+func (tx *Tx) Move(src []byte, dstDB int, dst []byte) bool {
+	if tx.lookup(src) == nil {
+		return false
+	}
+	tx.Copy(src, dstDB, dst)
+	return tx.Del(src)
+}
+
+// FlushDB removes every key of a database (op FLUSHDB). All shards must be
+// held.
+func (tx *Tx) FlushDB(db int) {
+	tx.recordEverywhere(op.FlushDB, db)
+	tx.clear(db)
+}
+
+// FlushAll removes every key of every database (op FLUSHALL). All shards must
+// be held.
+func (tx *Tx) FlushAll() {
+	tx.recordEverywhere(op.FlushAll, tx.db)
+	for db := range tx.set.dbs {
+		tx.clear(db)
+	}
+}
+
+func (tx *Tx) clear(db int) {
+	tx.mustHoldAll()
+	for _, sh := range tx.set.shards {
+		sh.touchDB(db)
+		if tx.undo != nil {
+			tx.undo.saveDB(sh, db)
+		}
+		sh.dbs[db] = newDatabase()
+	}
+}
+
+// SwapDB exchanges two databases (op SWAPDB). All shards must be held.
+func (tx *Tx) SwapDB(a, b int) {
+	tx.mustHoldAll()
+	if !tx.replay {
+		tx.commit.Begin(op.SwapDB, tx.db, op.EveryStream, tx.cause, 3)
+		tx.commit.ArgInt(int64(a))
+		tx.commit.ArgInt(int64(b))
+		tx.commit.End()
+	}
+	for _, sh := range tx.set.shards {
+		if tx.undo != nil {
+			tx.undo.saveDB(sh, a)
+			tx.undo.saveDB(sh, b)
+		}
+		sh.touchSwap(a, b)
+		sh.dbs[a], sh.dbs[b] = sh.dbs[b], sh.dbs[a]
+	}
+}
+
+func (tx *Tx) recordEverywhere(v op.Verb, db int) {
+	if !tx.replay {
+		tx.commit.Begin(v, db, op.EveryStream, tx.cause, 1)
+		tx.commit.End()
+	}
+}
+
+func (tx *Tx) mustHoldAll() {
+	if len(tx.held) != len(tx.set.shards) {
+		panic("shard: an op on whole databases needs every shard")
+	}
+}
+
+// DBSize returns the number of keys of the selected database in the held
+// shards, those overdue but not gone included.
+func (tx *Tx) DBSize() int {
+	n := 0
+	for _, i := range tx.held {
+		n += tx.set.shards[i].dbs[tx.db].keys.Len()
+	}
+	return n
+}
+
+// EachKey calls fn for the live keys of the selected database in the held
+// shards until it returns false. fn must not change keys.
+func (tx *Tx) EachKey(fn func(key []byte, kind Kind) bool) {
+	for _, i := range tx.held {
+		more := true
+		tx.set.shards[i].dbs[tx.db].keys.Each(func(e *ds.Entry) bool {
+			if !tx.overdue(e) {
+				more = fn(e.Key(), kindOf(e))
+			}
+			return more
+		})
+		if !more {
+			return
+		}
+	}
+}
+
+// cursorBits is how much of a table's cursor a SCAN cursor carries: with 16
+// shards it stays below 2^53, so clients that count in doubles keep it whole.
+const cursorBits = 48
+
+// ScanShard returns the shard that a SCAN cursor is in; ok is false for a
+// cursor that no SCAN returned.
+func (s *Set) ScanShard(cursor uint64) (shard int, ok bool) {
+	shard = int(cursor >> cursorBits)
+	return shard, shard < len(s.shards)
+}
+
+// Scan calls fn for about count keys of the selected database from cursor on,
+// whose shard is held, and returns the next cursor, 0 at the end. A key that is
+// there throughout a full iteration is returned at least once.
+func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind)) uint64 {
+	shard := int(cursor >> cursorBits)
+	const posShift = 64 - cursorBits
+	next := tx.set.shards[shard].dbs[tx.db].keys.Scan(cursor<<posShift, count, func(e *ds.Entry) {
+		if !tx.overdue(e) {
+			fn(e.Key(), kindOf(e))
+		}
+	})
+	if next == 0 {
+		if shard+1 == len(tx.set.shards) {
+			return 0
+		}
+		return uint64(shard+1) << cursorBits
+	}
+	return uint64(shard)<<cursorBits | next>>posShift
+}
+
+// RandomKey returns a random live key of the selected database, nil if there is
+// none. All shards must be held. Overdue keys that it meets go.
+func (tx *Tx) RandomKey(rng *rand.Rand) []byte {
+	for {
+		n := tx.DBSize()
+		if n == 0 {
+			return nil
+		}
+		pick := rng.IntN(n)
+		for _, i := range tx.held {
+			sh := tx.set.shards[i]
+			d := &sh.dbs[tx.db]
+			if pick >= d.keys.Len() {
+				pick -= d.keys.Len()
+				continue
+			}
+			e := d.keys.Random(rng)
+			if !tx.overdue(e) {
+				return e.Key()
+			}
+			tx.expire(sh, d, e.Key())
+			break
+		}
+	}
+}
+
+// ExpireDue removes at most limit overdue keys of the held shards, of all
+// databases, earliest deadline first within each, and returns how many went.
+func (tx *Tx) ExpireDue(limit int) int {
+	db := tx.db
+	defer func() { tx.db = db }()
+	gone := 0
+	for _, i := range tx.held {
+		sh := tx.set.shards[i]
+		for tx.db = range sh.dbs {
+			d := &sh.dbs[tx.db]
+			for gone < limit {
+				key, at, ok := d.deadlines.Min()
+				if !ok || at > tx.nowMs {
+					break
+				}
+				tx.expire(sh, d, key)
+				gone++
+			}
+		}
+	}
+	return gone
+}

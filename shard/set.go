@@ -1,0 +1,143 @@
+// Package shard is the keyspace: a fixed number of shards, each a lock and the
+// databases' tables, and Tx, through which everything reads and changes them.
+//
+// A Tx applies an op and records it in the same step, so what is in memory and
+// what goes to the log cannot differ, and what is no op cannot happen. Live
+// commands, recovery and snapshots are the same interpreter of ops. The package
+// does no I/O and has no clock of its own: the time is handed in.
+package shard
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"kevy/internal/ds"
+	"kevy/internal/op"
+)
+
+// MaxShards bounds the number of shards of a store.
+const MaxShards = 1024
+
+// Set is all shards of a store.
+type Set struct {
+	shards []*Shard
+	dbs    int
+	limits atomic.Pointer[ds.Limits]
+	expiry ExpiryStats
+}
+
+// ExpiryStats counts keys that went by their deadline.
+type ExpiryStats struct{ Expired atomic.Int64 }
+
+// Shard is one part of the keyspace. Everything but its index is guarded by mu.
+type Shard struct {
+	mu      sync.Mutex
+	index   int
+	dbs     []database
+	lastLSN uint64
+	watches map[string][]*Watch
+	scratch []byte
+}
+
+// database is one numbered database's part of a shard.
+type database struct {
+	keys      *ds.Table
+	deadlines *ds.DeadlineIndex
+}
+
+// NewSet returns an empty keyspace of n shards (1 to MaxShards) and dbs
+// databases.
+func NewSet(n, dbs int) *Set {
+	s := &Set{dbs: dbs}
+	limits := ds.DefaultLimits()
+	s.limits.Store(&limits)
+	for i := range n {
+		sh := &Shard{index: i, dbs: make([]database, dbs)}
+		for d := range sh.dbs {
+			sh.dbs[d] = newDatabase()
+		}
+		s.shards = append(s.shards, sh)
+	}
+	return s
+}
+
+func newDatabase() database {
+	return database{keys: ds.NewTable(), deadlines: ds.NewDeadlineIndex()}
+}
+
+// Shards returns the number of shards.
+func (s *Set) Shards() int { return len(s.shards) }
+
+// DBs returns the number of databases.
+func (s *Set) DBs() int { return s.dbs }
+
+// newList makes a list with the chunk size that is configured.
+func (s *Set) newList() *ds.List { return ds.NewList() }
+
+// Limits returns the sizes up to which collections use compact encodings.
+func (s *Set) Limits() ds.Limits { return *s.limits.Load() }
+
+// SetLimits changes them for what is written from now on.
+func (s *Set) SetLimits(l ds.Limits) { s.limits.Store(&l) }
+
+// Expired returns how many keys went by their deadline since the start.
+func (s *Set) Expired() int64 { return s.expiry.Expired.Load() }
+
+// ShardOf returns the shard that a key lives in.
+func (s *Set) ShardOf(key []byte) int {
+	if len(s.shards) == 1 {
+		return 0
+	}
+	return op.ShardOf(key, len(s.shards))
+}
+
+// Lock takes the locks of the shards, which are distinct and ascending: every
+// lock of more than one shard follows that order.
+func (s *Set) Lock(shards []int) {
+	for _, i := range shards {
+		s.shards[i].mu.Lock()
+	}
+}
+
+// Unlock releases what Lock took.
+func (s *Set) Unlock(shards []int) {
+	for _, i := range shards {
+		s.shards[i].mu.Unlock()
+	}
+}
+
+// LastLSN returns the highest LSN that changed one of the shards: what a reader
+// of them has seen. The shards are locked by the caller.
+func (s *Set) LastLSN(shards []int) uint64 {
+	var last uint64
+	for _, i := range shards {
+		last = max(last, s.shards[i].lastLSN)
+	}
+	return last
+}
+
+// SetLastLSN notes that the commit that ends at lsn may have changed the
+// shards, which are locked by the caller.
+func (s *Set) SetLastLSN(shards []int, lsn uint64) {
+	for _, i := range shards {
+		s.shards[i].lastLSN = lsn
+	}
+}
+
+// DBStats describes one database.
+type DBStats struct{ Keys, Expires int }
+
+// Stats returns the figures of each database. It takes one shard lock after the
+// other.
+func (s *Set) Stats() []DBStats {
+	out := make([]DBStats, s.dbs)
+	for _, sh := range s.shards {
+		sh.mu.Lock()
+		for d := range sh.dbs {
+			out[d].Keys += sh.dbs[d].keys.Len()
+			out[d].Expires += sh.dbs[d].deadlines.Len()
+		}
+		sh.mu.Unlock()
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package shard
+
+import (
+	"kevy/internal/ds"
+)
+
+// Snapshot is the keyspace as of one moment, read without locks while it goes
+// on changing.
+type Snapshot struct {
+	parts []part
+	keys  int
+}
+
+type part struct {
+	shard, db int
+	frozen    *ds.Frozen
+}
+
+// Freeze takes a snapshot in microseconds. Every shard must be locked by the
+// caller.
+func (s *Set) Freeze() *Snapshot {
+	snap := &Snapshot{}
+	for _, sh := range s.shards {
+		for db := range sh.dbs {
+			if sh.dbs[db].keys.Len() == 0 {
+				continue
+			}
+			f := sh.dbs[db].keys.Freeze()
+			snap.keys += f.Len()
+			snap.parts = append(snap.parts, part{shard: sh.index, db: db, frozen: f})
+		}
+	}
+	return snap
+}
+
+// Keys returns the number of keys in the snapshot.
+func (s *Snapshot) Keys() int { return s.keys }
+
+// Each calls fn with every key, overdue ones included, until it returns an
+// error, and releases what it has passed. It can be called once.
+func (s *Snapshot) Each(fn func(db, shard int, e *ds.Entry) error) (err error) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		if err == nil {
+			p.frozen.Each(func(e *ds.Entry) bool {
+				err = fn(p.db, p.shard, e)
+				return err == nil
+			})
+		}
+		p.frozen.Release()
+	}
+	s.parts = nil
+	return err
+}
+
+// Release gives up a snapshot that Each was not called on.
+func (s *Snapshot) Release() {
+	for i := range s.parts {
+		s.parts[i].frozen.Release()
+	}
+	s.parts = nil
+}

@@ -1,0 +1,90 @@
+package shard
+
+import "kevy/internal/ds"
+
+// undo keeps the values that a Tx replaced, so that Rollback can put them back.
+// Its steps are taken back in reverse order.
+type undo struct {
+	steps []undoStep
+	seen  map[string]bool
+}
+
+// undoStep is a key or, if content is set, a whole database's part of a shard.
+type undoStep struct {
+	sh      *Shard
+	db      int
+	content *database
+
+	key   []byte
+	found bool
+	value []byte
+	raw   bool
+	obj   ds.Object
+	at    int64
+	lru   uint32
+}
+
+// KeepUndo makes Rollback possible for what follows.
+func (tx *Tx) KeepUndo() { tx.undo = &undo{seen: make(map[string]bool)} }
+
+// saveKey keeps the value of a key before its first change.
+func (u *undo) saveKey(sh *Shard, db int, key []byte) {
+	name := string(watchName(nil, db, key))
+	if u.seen[name] {
+		return
+	}
+	u.seen[name] = true
+	s := undoStep{sh: sh, db: db, key: []byte(name[2:])}
+	keys := sh.dbs[db].keys
+	if e := keys.Get(key); e != nil {
+		s.found, s.at, s.lru, s.raw = true, e.Aux(), e.LRU(), e.Raw()
+		if e.Object() != nil {
+			s.obj = keys.Mutable(key).Object().Fork()
+		} else {
+			s.value = append([]byte{}, e.Value()...)
+		}
+	}
+	u.steps = append(u.steps, s)
+}
+
+// saveDB sets a whole database's part of a shard aside before it is cleared or
+// exchanged. Keys are saved anew after that: they are other keys.
+func (u *undo) saveDB(sh *Shard, db int) {
+	content := sh.dbs[db]
+	u.steps = append(u.steps, undoStep{sh: sh, db: db, content: &content})
+	clear(u.seen)
+}
+
+// Rollback puts back every value that changed since KeepUndo and forgets the
+// recorded ops.
+func (tx *Tx) Rollback() {
+	steps := tx.undo.steps
+	for i := len(steps) - 1; i >= 0; i-- {
+		steps[i].restore()
+	}
+	tx.undo = nil
+	tx.commit.Reset()
+}
+
+func (s *undoStep) restore() {
+	if s.content != nil {
+		s.sh.dbs[s.db] = *s.content
+		return
+	}
+	d := &s.sh.dbs[s.db]
+	d.drop(s.key)
+	if !s.found {
+		return
+	}
+	var e *ds.Entry
+	if s.obj != nil {
+		e = d.keys.PutObject(s.key, s.obj)
+	} else {
+		e, _ = d.keys.Put(s.key, s.value)
+		if s.raw {
+			d.keys.SetRaw(e, true)
+		}
+	}
+	d.setDeadline(e, s.at)
+	e.SetLRU(s.lru)
+}

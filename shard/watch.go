@@ -1,0 +1,136 @@
+package shard
+
+import "sync/atomic"
+
+// Watch is what one connection WATCHes. Its keys' shards must be held whenever
+// it is used; dirty is set by whoever changes one of them.
+type Watch struct {
+	set   *Set
+	dirty atomic.Bool
+	keys  []watched
+}
+
+type watched struct {
+	shard int
+	name  string // as watchName builds it
+	db    int
+	key   string
+}
+
+// NewWatch returns a watch of no keys.
+func (s *Set) NewWatch() *Watch { return &Watch{set: s} }
+
+// Watch adds a key of the selected database. An overdue key goes first, so that
+// its end does not count as a change.
+func (tx *Tx) Watch(w *Watch, key []byte) {
+	tx.lookup(key)
+	sh := tx.shard(key)
+	name := string(watchName(nil, tx.db, key))
+	for i := range w.keys {
+		if w.keys[i].name == name {
+			return
+		}
+	}
+	if sh.watches == nil {
+		sh.watches = make(map[string][]*Watch)
+	}
+	sh.watches[name] = append(sh.watches[name], w)
+	w.keys = append(w.keys, watched{shard: sh.index, name: name, db: tx.db, key: string(key)})
+}
+
+// Len returns the number of watched keys.
+func (w *Watch) Len() int { return len(w.keys) }
+
+// EachShard calls fn with the shard of each watched key.
+func (w *Watch) EachShard(fn func(shard int)) {
+	for i := range w.keys {
+		fn(w.keys[i].shard)
+	}
+}
+
+// Dirty reports whether a watched key was changed since, or is overdue now. The
+// shards of the keys are held.
+func (tx *Tx) Dirty(w *Watch) bool {
+	db := tx.db
+	defer func() { tx.db = db }()
+	for i := range w.keys {
+		tx.db = w.keys[i].db
+		tx.lookup([]byte(w.keys[i].key))
+	}
+	return w.dirty.Load()
+}
+
+// Clear forgets the keys. It takes their shards' locks, none of which the
+// caller may hold.
+func (w *Watch) Clear() {
+	for i := range w.keys {
+		sh := w.set.shards[w.keys[i].shard]
+		sh.mu.Lock()
+		sh.unwatch(w.keys[i].name, w)
+		sh.mu.Unlock()
+	}
+	w.keys = w.keys[:0]
+	w.dirty.Store(false)
+}
+
+func (sh *Shard) unwatch(name string, w *Watch) {
+	list := sh.watches[name]
+	for i := range list {
+		if list[i] == w {
+			list[i] = list[len(list)-1]
+			list = list[:len(list)-1]
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(sh.watches, name)
+	} else {
+		sh.watches[name] = list
+	}
+}
+
+// watchName appends the name of a key across databases.
+func watchName(dst []byte, db int, key []byte) []byte {
+	dst = append(dst, byte(db>>8), byte(db))
+	return append(dst, key...)
+}
+
+func (sh *Shard) touch(db int, key []byte) {
+	sh.scratch = watchName(sh.scratch[:0], db, key)
+	for _, w := range sh.watches[string(sh.scratch)] {
+		w.dirty.Store(true)
+	}
+}
+
+// touchDB dirties the watches of the keys that exist in a database that is
+// about to be cleared.
+func (sh *Shard) touchDB(db int) {
+	for _, list := range sh.watches {
+		for _, w := range list {
+			for i := range w.keys {
+				k := &w.keys[i]
+				if k.shard == sh.index && k.db == db && sh.dbs[db].keys.Get([]byte(k.key)) != nil {
+					w.dirty.Store(true)
+				}
+			}
+		}
+	}
+}
+
+// touchSwap dirties the watches of keys that exist in either of two databases
+// that are about to be exchanged.
+func (sh *Shard) touchSwap(a, b int) {
+	for _, list := range sh.watches {
+		for _, w := range list {
+			for i := range w.keys {
+				k := &w.keys[i]
+				if k.shard != sh.index || (k.db != a && k.db != b) {
+					continue
+				}
+				if sh.dbs[a].keys.Get([]byte(k.key)) != nil || sh.dbs[b].keys.Get([]byte(k.key)) != nil {
+					w.dirty.Store(true)
+				}
+			}
+		}
+	}
+}
