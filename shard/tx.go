@@ -61,12 +61,16 @@ func (tx *Tx) Begin(shards []int, db int, nowMs int64) {
 	tx.nowMs = nowMs
 }
 
-// BeginReplay starts a Tx that applies ops without recording them and without
-// expiring keys by itself: what happened is in the ops.
-func (tx *Tx) BeginReplay(shards []int) {
-	tx.Begin(shards, 0, 0)
+// BeginReplay starts a Tx that applies what happened before without recording
+// it and without expiring keys by itself: what happened is in the log.
+func (tx *Tx) BeginReplay(shards []int, nowMs int64) {
+	tx.Begin(shards, 0, nowMs)
 	tx.replay = true
 }
+
+// Replaying reports whether the Tx was begun with BeginReplay: a deadline that
+// has passed must then be kept rather than acted on.
+func (tx *Tx) Replaying() bool { return tx.replay }
 
 // Commit returns the recorded ops for the log. It is valid until End.
 func (tx *Tx) Commit() *op.Commit { return &tx.commit }

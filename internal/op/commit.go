@@ -10,6 +10,8 @@ type Commit struct {
 	recs []record
 	open record
 	log  *LogPosition
+
+	flushesAll bool
 }
 
 // record describes one op; its bytes end at end and begin where the one before
@@ -43,7 +45,12 @@ func (c *Commit) Reset() {
 	}
 	c.buf = c.buf[:0]
 	c.recs = c.recs[:0]
+	c.flushesAll = false
 }
+
+// FlushesAll reports whether a FLUSHALL is among the ops: the generation of
+// every stream ends with this commit.
+func (c *Commit) FlushesAll() bool { return c.flushesAll }
 
 // Ops returns the number of ops recorded.
 func (c *Commit) Ops() int { return len(c.recs) }
@@ -99,7 +106,13 @@ func (c *Commit) ArgFloat(f float64) {
 func (c *Commit) End() {
 	c.open.end = len(c.buf)
 	c.recs = append(c.recs, c.open)
+	if c.open.verb == FlushAll {
+		c.flushesAll = true
+	}
 }
+
+// Abandon drops an op that was begun and not finished.
+func (c *Commit) Abandon() { c.Truncate(len(c.recs)) }
 
 // Truncate drops the ops from number n on.
 func (c *Commit) Truncate(n int) {

@@ -77,7 +77,7 @@ func (st *store) checkReplay(t testing.TB) {
 		if f == nil {
 			break
 		}
-		tx.BeginReplay(st.all)
+		tx.BeginReplay(st.all, 0)
 		if err := tx.Apply(f); err != nil {
 			t.Fatalf("replay: %v", err)
 		}
