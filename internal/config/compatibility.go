@@ -1,0 +1,336 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// registerCompatibility adds the settings of redis-server 7.0 that nothing
+// here follows, so that its configuration files and the CONFIG SET of its
+// clients and tests are understood. A setting that promises safety or opens
+// the server in another way keeps its default; the others take any value.
+func (c *Config) registerCompatibility() {
+	t := &table{c: c}
+
+	integer := func(name string, def, low, high int64) *Setting {
+		return t.int(new(Int), name, def, low, high, "").noEffect("")
+	}
+	bytes := func(name string, def, low, high int64) *Setting {
+		return t.bytes(new(Int), name, def, low, high, "").noEffect("")
+	}
+	flag := func(name string, def bool) *Setting {
+		return t.bool(new(Bool), name, def, "").noEffect("")
+	}
+	text := func(name, def string) *Setting {
+		return t.text(new(Text), name, def, "").noEffect("")
+	}
+	checked := func(name, def, form string, check func(string) (string, error)) *Setting {
+		return t.text(&Text{form: form, check: check}, name, def, "").noEffect("")
+	}
+	words := func(name, def, form string, check func([]string) error) *Setting {
+		return t.words(&Words{form: form, check: check}, name, def, "").noEffect("")
+	}
+	choice := func(name, def string, names ...string) *Setting {
+		choices := make([]Choice[int], len(names))
+		for i, n := range names {
+			choices[i] = Choice[int]{n, i}
+		}
+		return enum(t, new(Enum[int]), name, slices.Index(names, def), choices, "").noEffect("")
+	}
+
+	t.group = "Redis: network and process"
+	text("bind-source-addr", "")
+	text("unixsocket", "").startOnly().noEffect("clients connect by TCP")
+	checked("unixsocketperm", "0", "octal number, 0 to 777", checkOctal).startOnly()
+	integer("socket-mark-id", 0, 0, math.MaxUint32).startOnly()
+	integer("io-threads", 1, 1, 128).startOnly().noEffect("connections are spread over all cores")
+	flag("io-threads-do-reads", false).startOnly()
+	flag("daemonize", false).startOnly().defaultOnly("the server stays in the foreground; let a service manager or the shell put it in the background")
+	choice("supervised", "no", "no", "upstart", "systemd", "auto").startOnly().defaultOnly("the server does not signal a supervisor")
+	flag("syslog-enabled", false).startOnly().defaultOnly("logs go to standard output or logfile")
+	text("syslog-ident", "redis").startOnly()
+	choice("syslog-facility", "local0", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7").startOnly()
+	flag("always-show-logo", false).startOnly()
+	flag("set-proc-title", true).startOnly()
+	text("proc-title-template", "{title} {listen-addr} {server-mode}")
+	choice("oom-score-adj", "no", "no", "yes", "relative", "absolute")
+	words("oom-score-adj-values", "0 200 800", "three integers, -2000 to 2000", checkOOMScores)
+	flag("disable-thp", true).startOnly()
+	text("server_cpulist", "").startOnly()
+	text("bio_cpulist", "").startOnly()
+	text("aof_rewrite_cpulist", "").startOnly()
+	text("bgsave_cpulist", "").startOnly()
+	flag("crash-log-enabled", true)
+	flag("crash-memcheck-enabled", true)
+	words("ignore-warnings", "", "", nil)
+	hz := &Int{settle: func(n int64) int64 { return min(max(n, 1), 500) }}
+	t.int(hz, "hz", 10, 0, maxInt32, "").noEffect("work in the background is not driven by a fixed rate")
+	flag("dynamic-hz", true)
+	integer("shutdown-timeout", 10, 0, maxInt32)
+	shutdown := anyOf("default", "save", "nosave", "now", "force")
+	words("shutdown-on-sigint", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, a second one ends the process at once")
+	words("shutdown-on-sigterm", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, a second one ends the process at once")
+	flag("enable-protected-configs", false).startOnly().noEffect("settings marked so in Redis are set at the start only")
+	flag("enable-module-command", false).startOnly().noEffect("there are no modules")
+
+	t.group = "Redis: snapshots and log"
+	t.words(&Words{form: "pairs of seconds and changes", check: checkSavePoints, adds: true}, "save", "", "").noEffect("the log keeps every write; no RDB files are written")
+	checked("dbfilename", "dump.rdb", "file name", checkFileName).protect()
+	flag("rdbcompression", true)
+	flag("rdbchecksum", true).startOnly()
+	flag("rdb-save-incremental-fsync", true)
+	flag("rdb-del-sync-files", false)
+	choice("sanitize-dump-payload", "no", "no", "yes", "clients")
+	flag("stop-writes-on-bgsave-error", true).noEffect("writes stop when the log cannot advance")
+	text("appendfilename", "appendonly.aof").startOnly().defaultOnly("the log's names are fixed, as Redis has them by default")
+	text("appenddirname", "appendonlydir").startOnly().defaultOnly("the log's names are fixed, as Redis has them by default")
+	flag("no-appendfsync-on-rewrite", false).noEffect("a rewrite does not hold up an fsync")
+	flag("aof-use-rdb-preamble", false).noEffect("a rewrite writes commands")
+	flag("aof-load-truncated", true).noEffect("a torn tail is always cut, with a copy kept; recover decides about damage")
+	flag("aof-rewrite-incremental-fsync", true)
+	flag("aof-timestamp-enabled", false).noEffect("every block of the log carries its time")
+	flag("aof-disable-auto-gc", false)
+
+	t.group = "Redis: memory and data"
+	integer("maxmemory-samples", 5, 1, maxInt32)
+	integer("maxmemory-eviction-tenacity", 10, 0, 100)
+	checked("maxmemory-clients", "0", "bytes with an optional unit, or a percentage of maxmemory", checkMemoryOrPercent).noEffect("each client has bounds of its own")
+	integer("lfu-log-factor", 10, 0, maxInt32)
+	integer("lfu-decay-time", 1, 0, maxInt32)
+	flag("lazyfree-lazy-eviction", false).noEffect("memory is returned in the background")
+	flag("lazyfree-lazy-expire", false).noEffect("memory is returned in the background")
+	flag("lazyfree-lazy-server-del", false).noEffect("memory is returned in the background")
+	flag("lazyfree-lazy-user-del", false).noEffect("memory is returned in the background")
+	flag("lazyfree-lazy-user-flush", false).noEffect("memory is returned in the background")
+	flag("activerehashing", true).noEffect("tables grow in small steps")
+	integer("active-expire-effort", 1, 1, 10).noEffect("keys expire in the order of their deadlines")
+	flag("activedefrag", false)
+	integer("active-defrag-cycle-min", 1, 1, 99)
+	integer("active-defrag-cycle-max", 25, 1, 99)
+	bytes("active-defrag-ignore-bytes", 100*mib, 1, maxInt64)
+	integer("active-defrag-max-scan-fields", 1000, 1, maxInt64)
+	integer("active-defrag-threshold-lower", 10, 0, 1000)
+	integer("active-defrag-threshold-upper", 100, 0, 1000)
+	flag("jemalloc-bg-thread", true)
+	integer("list-compress-depth", 0, 0, maxInt32)
+	bytes("hll-sparse-max-bytes", 3000, 0, maxInt64)
+	bytes("stream-node-max-bytes", 4*kib, 0, maxInt64)
+	integer("stream-node-max-entries", 100, 0, maxInt64)
+
+	t.group = "Redis: scripts, events and diagnostics"
+	t.alias(integer("busy-reply-threshold", 5000, 0, maxInt64), "lua-time-limit")
+	checked("notify-keyspace-events", "", "letters of Ag$lshzxeKEtmdn", canonicalEvents).noEffect("no keyspace events are published")
+	integer("tracking-table-max-keys", 1000000, 0, maxInt64)
+	integer("slowlog-log-slower-than", 10000, -1, maxInt64)
+	integer("slowlog-max-len", 128, 0, maxInt64)
+	integer("latency-monitor-threshold", 0, 0, maxInt64)
+	flag("latency-tracking", true)
+	words("latency-tracking-info-percentiles", "50 99 99.9", "numbers, 0 to 100", checkPercentiles)
+	choice("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas")
+
+	t.group = "Redis: access"
+	text("requirepass", "").defaultOnly("clients are not authenticated; bind the server to addresses that only they reach")
+	text("aclfile", "").startOnly().defaultOnly("clients are not authenticated; bind the server to addresses that only they reach")
+	choice("acl-pubsub-default", "resetchannels", "allchannels", "resetchannels")
+	integer("acllog-max-len", 128, 0, maxInt64)
+
+	t.group = "Redis: replication"
+	replicaof := t.words(new(Words), "replicaof", "", "").startOnly().defaultOnly("the server does not replicate another one")
+	t.alias(replicaof, "slaveof")
+	text("masterauth", "")
+	text("masteruser", "")
+	// Writes that should be refused without replicas would be taken.
+	t.alias(integer("min-replicas-to-write", 0, 0, maxInt32).defaultOnly("there are no replicas to wait for"), "min-slaves-to-write")
+	t.alias(integer("min-replicas-max-lag", 10, 0, maxInt32), "min-slaves-max-lag")
+	t.alias(flag("replica-serve-stale-data", true), "slave-serve-stale-data")
+	t.alias(flag("replica-read-only", true), "slave-read-only")
+	t.alias(flag("replica-ignore-maxmemory", true), "slave-ignore-maxmemory")
+	t.alias(flag("replica-lazy-flush", false), "slave-lazy-flush")
+	t.alias(integer("replica-priority", 100, 0, maxInt32), "slave-priority")
+	t.alias(text("replica-announce-ip", ""), "slave-announce-ip")
+	t.alias(integer("replica-announce-port", 0, 0, 65535), "slave-announce-port")
+	flag("replica-announced", true)
+	flag("replica-ignore-disk-write-errors", false)
+	backlog := &Int{settle: func(n int64) int64 { return max(n, 16*kib) }}
+	t.bytes(backlog, "repl-backlog-size", mib, 1, maxInt64, "").noEffect("")
+	integer("repl-backlog-ttl", 3600, 0, maxInt64)
+	integer("repl-timeout", 60, 1, maxInt32)
+	t.alias(integer("repl-ping-replica-period", 10, 1, maxInt32), "repl-ping-slave-period")
+	flag("repl-disable-tcp-nodelay", false)
+	flag("repl-diskless-sync", true)
+	integer("repl-diskless-sync-delay", 5, 0, maxInt32)
+	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt32)
+	choice("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb")
+
+	t.group = "Redis: cluster"
+	flag("cluster-enabled", false).startOnly().defaultOnly("the server is not part of a cluster")
+	text("cluster-config-file", "nodes.conf").startOnly()
+	integer("cluster-port", 0, 0, 65535).startOnly()
+	integer("cluster-node-timeout", 15000, 0, maxInt64)
+	integer("cluster-migration-barrier", 1, 0, maxInt32)
+	t.alias(integer("cluster-replica-validity-factor", 10, 0, maxInt32), "cluster-slave-validity-factor")
+	t.alias(flag("cluster-replica-no-failover", false), "cluster-slave-no-failover")
+	flag("cluster-require-full-coverage", true)
+	flag("cluster-allow-reads-when-down", false)
+	flag("cluster-allow-pubsubshard-when-down", true)
+	flag("cluster-allow-replica-migration", true)
+	bytes("cluster-link-sendbuf-limit", 0, 0, maxInt64)
+	text("cluster-announce-ip", "")
+	text("cluster-announce-hostname", "")
+	integer("cluster-announce-port", 0, 0, 65535)
+	integer("cluster-announce-tls-port", 0, 0, 65535)
+	integer("cluster-announce-bus-port", 0, 0, 65535)
+	choice("cluster-preferred-endpoint-type", "ip", "ip", "hostname", "unknown-endpoint")
+
+	t.group = "Redis: TLS"
+	integer("tls-port", 0, 0, 65535).defaultOnly("the server does not speak TLS")
+	flag("tls-replication", false)
+	flag("tls-cluster", false)
+	choice("tls-auth-clients", "yes", "no", "yes", "optional")
+	for _, name := range []string{
+		"tls-cert-file", "tls-key-file", "tls-key-file-pass",
+		"tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass",
+		"tls-dh-params-file", "tls-ca-cert-file", "tls-ca-cert-dir",
+		"tls-protocols", "tls-ciphers", "tls-ciphersuites",
+	} {
+		text(name, "")
+	}
+	flag("tls-prefer-server-ciphers", false)
+	flag("tls-session-caching", true)
+	integer("tls-session-cache-size", 20480, 0, maxInt32)
+	integer("tls-session-cache-timeout", 300, 0, maxInt32)
+}
+
+// obsolete settings are read from files and forgotten, as Redis does.
+var obsolete = map[string]bool{
+	"list-max-ziplist-entries": true,
+	"list-max-ziplist-value":   true,
+}
+
+func anyOf(names ...string) func([]string) error {
+	return func(words []string) error {
+		for _, w := range words {
+			if !containsFold(names, w) {
+				return refusal("argument(s) must be one of the following: " + strings.Join(names, ", "))
+			}
+		}
+		return nil
+	}
+}
+
+func containsFold(names []string, word string) bool {
+	for _, n := range names {
+		if strings.EqualFold(n, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func checkSavePoints(words []string) error {
+	const bad refusal = "Invalid save parameters"
+	if len(words)%2 != 0 {
+		return bad
+	}
+	for i, w := range words {
+		n, err := strconv.ParseInt(w, 10, 32)
+		if err != nil || n < 0 || i%2 == 0 && n < 1 {
+			return bad
+		}
+	}
+	return nil
+}
+
+func checkFileName(text string) (string, error) {
+	if strings.Contains(text, "/") {
+		return "", refusal("dbfilename can't be a path, just a filename")
+	}
+	return text, nil
+}
+
+func checkOctal(text string) (string, error) {
+	n, err := strconv.ParseUint(text, 8, 32)
+	if err != nil {
+		return "", refusal("argument couldn't be parsed as an octal number")
+	}
+	if n > 0o777 {
+		return "", refusal("argument must be between 0 and 777 inclusive")
+	}
+	return strconv.FormatUint(n, 8), nil
+}
+
+func checkOOMScores(words []string) error {
+	if len(words) != 3 {
+		return refusal("wrong number of arguments")
+	}
+	for _, w := range words {
+		if n, err := strconv.Atoi(w); err != nil || n < -2000 || n > 2000 {
+			return refusal("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
+		}
+	}
+	return nil
+}
+
+func checkMemoryOrPercent(text string) (string, error) {
+	const bad refusal = "argument must be a memory or percent value"
+	if digits, percent := strings.CutSuffix(text, "%"); percent {
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if err != nil {
+			return "", bad
+		}
+		if n > 100 {
+			return "", refusal("percentage argument must be less or equal to 100")
+		}
+		return strconv.FormatUint(n, 10) + "%", nil
+	}
+	n, err := parseMemory(text)
+	if err != nil {
+		return "", bad
+	}
+	return strconv.FormatUint(n, 10), nil
+}
+
+func checkPercentiles(words []string) error {
+	for _, w := range words {
+		n, err := strconv.ParseFloat(w, 64)
+		if err != nil || math.IsNaN(n) {
+			return refusal("Invalid latency-tracking-info-percentiles parameters")
+		}
+		if n < 0 || n > 100 {
+			return refusal("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
+		}
+	}
+	return nil
+}
+
+// canonicalEvents brings a notify-keyspace-events text into the order in which
+// Redis shows it. A stands for all letters of eventTypes.
+func canonicalEvents(text string) (string, error) {
+	const eventTypes, others = "g$lshzxetd", "nKEm"
+	has := func(letter rune) bool {
+		return strings.ContainsRune(text, letter) ||
+			strings.ContainsRune(text, 'A') && strings.ContainsRune(eventTypes, letter)
+	}
+	for _, letter := range text {
+		if letter != 'A' && !strings.ContainsRune(eventTypes+others, letter) {
+			return "", refusal("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+		}
+	}
+	var types, rest strings.Builder
+	for _, letter := range eventTypes {
+		if has(letter) {
+			types.WriteRune(letter)
+		}
+	}
+	for _, letter := range others {
+		if has(letter) {
+			rest.WriteRune(letter)
+		}
+	}
+	if types.Len() == len(eventTypes) {
+		return "A" + rest.String(), nil
+	}
+	return types.String() + rest.String(), nil
+}

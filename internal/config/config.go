@@ -1,0 +1,166 @@
+package config
+
+import (
+	"log/slog"
+	"sync"
+)
+
+// Config is the server's settings. Every field may be read at any time from
+// any goroutine. Units are in the names.
+type Config struct {
+	// Network and clients.
+	Bind                   Words // addresses; a leading '-' marks one that may be missing, * is every IPv4 address and ::* every IPv6 one
+	Port                   Int   // 0 takes a free port
+	ProtectedMode          Bool
+	TCPBacklog             Int
+	TimeoutSeconds         Int // 0: idle clients stay
+	TCPKeepaliveSeconds    Int // 0: none
+	MaxClients             Int
+	ProtoMaxBulkBytes      Int
+	ClientQueryBufferBytes Int
+	ClientOutputBuffer     OutputLimits
+
+	// Process.
+	Dir                Text // the data directory; absolute after Load
+	LogLevel           Enum[LogLevel]
+	LogFile            Text // empty: standard output; relative to Dir
+	PIDFile            Text // empty: none; relative to Dir
+	Databases          Int
+	EnableDebugCommand Enum[Locality]
+
+	// The log.
+	AppendOnly               Bool
+	AppendFsync              Enum[Fsync]
+	AutoAOFRewritePercentage Int // 0: no automatic rewrite
+	AutoAOFRewriteMinBytes   Int
+	Recover                  Enum[Recover]
+	Shards                   Int
+
+	// The feed.
+	Feed               Bool
+	FeedBacklogBytes   Int
+	FeedRetentionBytes Int
+	FeedRetentionMs    Int // 0: no bound by age
+
+	// Memory and encodings.
+	MaxMemoryBytes            Int // 0: no bound
+	MaxMemoryPolicy           Enum[EvictionPolicy]
+	HashMaxListpackEntries    Int
+	HashMaxListpackValueBytes Int
+	ZSetMaxListpackEntries    Int
+	ZSetMaxListpackValueBytes Int
+	SetMaxIntsetEntries       Int
+	ListMaxListpackSize       Int // above 0 elements, below 0 Redis's size classes -1 (4 KiB) to -5 (64 KiB)
+
+	settings []*Setting          // in the registry's order; constant after New
+	byName   map[string]*Setting // names and aliases in lower case; constant after New
+	file     string              // absolute path of the file read, or empty; constant after Load
+	given    []*Setting          // set by file or command line, in order; constant after Load
+
+	mu    sync.Mutex // one change at a time; hooks run under it
+	hooks []hook     // guarded by mu
+}
+
+// LogLevel is a level of the setting loglevel.
+type LogLevel int
+
+// The levels of loglevel, from the most to the least that is logged.
+const (
+	LogDebug LogLevel = iota
+	LogVerbose
+	LogNotice
+	LogWarning
+)
+
+// LevelVerbose is the level of records that loglevel verbose shows and notice
+// does not.
+const LevelVerbose = slog.Level(-2)
+
+// Slog returns the least level that is logged.
+func (l LogLevel) Slog() slog.Level {
+	switch l {
+	case LogDebug:
+		return slog.LevelDebug
+	case LogVerbose:
+		return LevelVerbose
+	case LogWarning:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// Fsync is a policy of the setting appendfsync.
+type Fsync int
+
+// The policies of appendfsync.
+const (
+	FsyncEverySec Fsync = iota
+	FsyncAlways
+	FsyncNo
+)
+
+// Recover says what the start does with a damaged log.
+type Recover int
+
+// The values of recover.
+const (
+	RecoverRefuse   Recover = iota // stop and say where
+	RecoverTruncate                // keep what stands before the damage
+	RecoverSkip                    // leave out the damaged blocks
+)
+
+// EvictionPolicy is a value of the setting maxmemory-policy.
+type EvictionPolicy int
+
+// The values of maxmemory-policy.
+const (
+	NoEviction EvictionPolicy = iota
+	VolatileLRU
+	VolatileLFU
+	VolatileRandom
+	VolatileTTL
+	AllKeysLRU
+	AllKeysLFU
+	AllKeysRandom
+)
+
+// LFU reports whether access frequency decides, not idle time.
+func (p EvictionPolicy) LFU() bool { return p == VolatileLFU || p == AllKeysLFU }
+
+// Locality says who may use a feature.
+type Locality int
+
+// The values of enable-debug-command.
+const (
+	LocalityNo Locality = iota
+	LocalityYes
+	LocalityLocal // connections from this host
+)
+
+// New returns the defaults.
+func New() *Config {
+	c := &Config{byName: make(map[string]*Setting)}
+	c.register()
+	c.registerCompatibility()
+	return c
+}
+
+// Settings returns the registry in its order. Neither the slice nor the rows
+// may be modified.
+func (c *Config) Settings() []*Setting { return c.settings }
+
+// File returns the absolute path of the configuration file, or "" when the
+// server runs without one.
+func (c *Config) File() string { return c.file }
+
+// GivenWithoutEffect returns the settings that the file or the command line
+// moved from their default although nothing here follows them.
+func (c *Config) GivenWithoutEffect() []*Setting {
+	var without []*Setting
+	for _, s := range c.given {
+		if s.Effect == Accepted && s.Text() != s.Default {
+			without = append(without, s)
+		}
+	}
+	return without
+}

@@ -1,0 +1,384 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"kevy/resp"
+)
+
+func TestDefaults(t *testing.T) {
+	c := New()
+	for _, s := range c.Settings() {
+		if s.Text() != s.Default {
+			t.Errorf("%s is %q, its default is %q", s.Name, s.Text(), s.Default)
+		}
+		v, err := s.parse(s.Default, false)
+		if err != nil {
+			t.Errorf("%s refuses its default: %v", s.Name, err)
+		} else if s.value.format(v) != s.Default {
+			t.Errorf("%s reads its default %q as %q", s.Name, s.Default, s.value.format(v))
+		}
+		if s.Effect == Applied && s.Summary == "" || s.Effect == DefaultOnly && s.why == "" {
+			t.Errorf("%s has no description", s.Name)
+		}
+	}
+	for name, want := range map[string]string{
+		"bind": "127.0.0.1", "port": "6379", "dir": "./data", "appendonly": "yes", "appendfsync": "everysec",
+		"databases": "16", "shards": "16", "feed": "yes", "recover": "refuse", "save": "",
+	} {
+		if got := c.Lookup(name).Text(); got != want {
+			t.Errorf("%s defaults to %q, want %q", name, got, want)
+		}
+	}
+	if n := len(c.Settings()); n < 150 {
+		t.Errorf("the registry has %d settings", n)
+	}
+}
+
+// load runs Load on a file with the given text and on options.
+func load(t *testing.T, text string, options ...string) (*Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kevy.conf")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(append([]string{file}, options...), strings.NewReader(""))
+}
+
+func TestLoadFile(t *testing.T) {
+	c, err := load(t, `
+# a comment
+  PORT   7000
+bind 127.0.0.1 -::1
+dir "/tmp/with \"quotes\" and \x41"
+logfile 'it\'s here'
+maxmemory 100mb
+client-output-buffer-limit pubsub 1mb 2kb 3
+client-output-buffer-limit normal 4 5 6
+save 900 1
+save 300 10 60 100
+hash-max-ziplist-entries 7
+requirepass ""
+list-max-ziplist-value 3
+`+"timeout\t5\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"port": "7000", "bind": "127.0.0.1 -::1", "dir": `/tmp/with "quotes" and A`, "logfile": "it's here",
+		"maxmemory": "104857600", "timeout": "5", "save": "900 1 300 10 60 100", "hash-max-listpack-entries": "7",
+		"client-output-buffer-limit": "normal 4 5 6 slave 268435456 67108864 60 pubsub 1048576 2048 3",
+	} {
+		if got := c.Lookup(name).Text(); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if c.Port.Load() != 7000 || c.MaxMemoryBytes.Load() != 100*mib || c.ClientOutputBuffer.Load(ClientPubSub).SoftSeconds != 3 {
+		t.Error("the fields do not hold what the registry shows")
+	}
+	var without []string
+	for _, s := range c.GivenWithoutEffect() {
+		without = append(without, s.Name)
+	}
+	if got := strings.Join(without, " "); got != "maxmemory save" {
+		t.Errorf("given without effect: %q", got)
+	}
+	if !filepath.IsAbs(c.File()) || filepath.Base(c.File()) != "kevy.conf" {
+		t.Errorf("the file is %q", c.File())
+	}
+}
+
+func TestLoadOrder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kevy.conf")
+	if err := os.WriteFile(file, []byte("port 1\ntimeout 1\nmaxclients 1\nsave 1 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{file, "-", "--maxclients", "3", "--save", ""},
+		{file, "--maxclients 3", "--save", "-"},
+		{file, "-", "--save", "--maxclients", "3"},
+	} {
+		c, err := Load(args, strings.NewReader("timeout 2\nmaxclients 2"))
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+			continue
+		}
+		got := fmt.Sprintf("%d %d %d %q", c.Port.Load(), c.TimeoutSeconds.Load(), c.MaxClients.Load(), c.Lookup("save").Text())
+		if got != `1 2 3 ""` {
+			t.Errorf("%q: got %q", args, got)
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		name string
+		want string
+	}{
+		{[]string{"--port", "0"}, "port", "0"},
+		{[]string{"--PORT", "17"}, "port", "17"},
+		{[]string{"--bind", "127.0.0.1", "::1", "--port", "1"}, "bind", "127.0.0.1 ::1"},
+		{[]string{"--bind 127.0.0.1 ::1", "--port", "1"}, "bind", "127.0.0.1 ::1"},
+		{[]string{"--logfile", "--port", "--port", "1"}, "logfile", "--port"},
+		{[]string{"--logfile", ""}, "logfile", ""},
+		{[]string{"--logfile", `a "b" c`}, "logfile", `a "b" c`},
+		{[]string{"--port", "1", "--port", "2"}, "port", "2"},
+		{[]string{"--save", "900", "1", "300", "10"}, "save", "900 1 300 10"},
+		{[]string{"--save", "900 1", "--save", "300 10"}, "save", "900 1 300 10"},
+		{[]string{"--save"}, "save", ""},
+		{[]string{"--lua-time-limit", "9"}, "busy-reply-threshold", "9"},
+		{nil, "port", "6379"},
+	} {
+		c, err := Load(test.args, strings.NewReader(""))
+		if err != nil {
+			t.Errorf("%q: %v", test.args, err)
+		} else if got := c.Lookup(test.name).Text(); got != test.want {
+			t.Errorf("%q: %s is %q, want %q", test.args, test.name, got, test.want)
+		}
+	}
+}
+
+// TestFaults holds the texts that a person sees: where, what and what is allowed.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		text    string
+		options []string
+		want    string
+	}{
+		{"port 1\nfoo bar", nil, `:2: unknown setting "foo"; docs/config.md lists all of them, --help those that do something`},
+		{"prot 1", nil, `:1: unknown setting "prot"; did you mean port?`},
+		{"append-fsync no", nil, `did you mean appendfsync?`},
+		{"port 70000", nil, `:1: port "70000": argument must be between 0 and 65535 inclusive; allowed: integer, 0 to 65535`},
+		{"port x", nil, `argument couldn't be parsed into an integer`},
+		{"port 1 2", nil, `:1: port takes one value, got 2; allowed: integer, 0 to 65535`},
+		{"port", nil, `:1: port takes one value, got 0`},
+		{"bind", nil, `:1: bind takes one value or more, got 0`},
+		{"port 6379 # our port", nil, `:1: port takes one value, got 4`},
+		{`bind ""`, nil, "name at least one address"},
+		{"bind " + strings.Repeat("::1 ", maxBindAddresses+1), nil, "Too many bind addresses specified."},
+		{`bind "127.0.0.1`, nil, ":1: unbalanced quotes; a closing quote ends its word"},
+		{`logfile "a"b`, nil, ":1: unbalanced quotes"},
+		{"appendfsync sometimes", nil, `argument(s) must be one of the following: everysec, always, no; allowed: one of everysec, always, no`},
+		{"requirepass secret", nil, `:1: requirepass "secret" is not supported: clients are not authenticated`},
+		{"cluster-enabled yes", nil, `cluster-enabled "yes" is not supported: the server is not part of a cluster`},
+		{"daemonize yes", nil, "not supported: the server stays in the foreground"},
+		{"replicaof host 6379", nil, `replicaof "host 6379" is not supported`},
+		{"user default on", nil, ":1: user is not supported: there are no users"},
+		{"rename-command FLUSHALL x", nil, ":1: rename-command is not supported: commands cannot be renamed"},
+		{"include", nil, ":1: include takes one file name or pattern"},
+		{"include /nonexistent/x.conf", nil, "/nonexistent/x.conf: the configuration file cannot be read: no such file or directory"},
+		{"shards 0", nil, "argument must be between 1 and 1024 inclusive"},
+		{"feed-backlog-bytes 1", nil, "argument must be between 65536 and"},
+		{`dir ""`, nil, "name a directory"},
+		{"", []string{"--port"}, "--port: port takes one value, got 0"},
+		{"", []string{"--port", "1", "2"}, "--port: port takes one value, got 2"},
+		{"", []string{"--port=1"}, `--port=1: unknown setting "port=1"; values stand apart: --port 1`},
+		{"", []string{"other.conf"}, "other.conf: settings are given as --name value"},
+		{"", []string{"-x"}, "-x: settings are given as --name value"},
+		{"", []string{"--"}, "--: not the name of a setting"},
+		{"", []string{"--maxmemory", "--port", "1"}, `--maxmemory: maxmemory takes one value, got 2`},
+	} {
+		_, err := load(t, test.text, test.options...)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q %q: got error %v\nwant one with %q", test.text, test.options, err, test.want)
+		}
+	}
+	if _, err := Load([]string{"/nonexistent.conf"}, nil); err == nil || !strings.Contains(err.Error(), "/nonexistent.conf: the configuration file cannot be read: no such file") {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestFaultsAreAllReported(t *testing.T) {
+	_, err := load(t, "foo 1\nport x\ntimeout 1\nbar 2")
+	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != 3 {
+		t.Errorf("%d faults reported, want 3: %v", got, err)
+	}
+	_, err = load(t, strings.Repeat("foo 1\n", 50))
+	if got := strings.Split(err.Error(), "\n"); len(got) != maxProblems+1 || got[maxProblems] != "and 40 more" {
+		t.Errorf("50 faults: %d lines, the last %q", len(got), got[len(got)-1])
+	}
+}
+
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	inner := write("inner.conf", "timeout 2\nport 2\nfault 1\n")
+	outer := write("outer.conf", "port 1\ninclude "+dir+"/inn*.conf\ninclude "+dir+"/none*.conf\ntimeout 3\n")
+	c, err := Load([]string{outer}, nil)
+	if err == nil || !strings.Contains(err.Error(), inner+":3: unknown setting") {
+		t.Errorf("a fault in the included file: %v", err)
+	}
+	if c.Port.Load() != 2 || c.TimeoutSeconds.Load() != 3 {
+		t.Errorf("port %d, timeout %d", c.Port.Load(), c.TimeoutSeconds.Load())
+	}
+	loop := write("loop.conf", "include "+dir+"/loop.conf\n")
+	if _, err := Load([]string{loop}, nil); err == nil || !strings.Contains(err.Error(), "files include each other more than 16 deep") {
+		t.Errorf("a file that includes itself: %v", err)
+	}
+}
+
+func TestFileLimits(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"port 1\n#" + strings.Repeat("x", maxLineBytes), fmt.Sprintf(":2: the line is longer than %d bytes", maxLineBytes)},
+		{strings.Repeat("#"+strings.Repeat("x", 1022)+"\n", int(maxFileBytes/1024)) + "#", fmt.Sprintf("the configuration is larger than %d bytes", maxFileBytes)},
+		{strings.Repeat("port 1\n", maxDirectives+5), fmt.Sprintf("more than %d settings are given", maxDirectives)},
+	} {
+		_, err := load(t, test.text)
+		if err == nil || !strings.HasSuffix(err.Error(), test.want) {
+			t.Errorf("got error %v, want %q", err, test.want)
+		}
+	}
+	if _, err := load(t, strings.Repeat("port 1\n", maxDirectives)); err != nil {
+		t.Errorf("as many settings as may be given: %v", err)
+	}
+}
+
+func set(c *Config, words ...string) error {
+	var pairs []Pair
+	for i := 0; i < len(words); i += 2 {
+		pairs = append(pairs, Pair{words[i], words[i+1]})
+	}
+	return c.Set(pairs)
+}
+
+func TestSetIsAtomic(t *testing.T) {
+	c := New()
+	var calls []string
+	refuse := false
+	c.OnChange(func() error {
+		calls = append(calls, fmt.Sprintf("timeout=%d maxclients=%d", c.TimeoutSeconds.Load(), c.MaxClients.Load()))
+		return nil
+	}, &c.TimeoutSeconds, &c.MaxClients)
+	c.OnChange(func() error {
+		calls = append(calls, "fsync="+c.AppendFsync.String())
+		if refuse {
+			return errors.New("not now")
+		}
+		return nil
+	}, &c.AppendFsync)
+
+	if err := set(c, "timeout", "5", "MAXCLIENTS", "6", "loglevel", "debug"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(calls, "; "); got != "timeout=5 maxclients=6" {
+		t.Errorf("hooks: %s", got)
+	}
+	if err := set(c, "timeout", "7", "maxclients", "x"); err == nil || c.TimeoutSeconds.Load() != 5 {
+		t.Errorf("error %v, timeout %d", err, c.TimeoutSeconds.Load())
+	}
+	calls, refuse = nil, true
+	err := set(c, "timeout", "8", "appendfsync", "always", "busy-reply-threshold", "1", "lua-time-limit", "2")
+	if want := "ERR CONFIG SET failed (possibly related to argument 'appendfsync') - not now"; err == nil || err.Error() != want {
+		t.Errorf("error %v", err)
+	}
+	var asResp *resp.Error
+	if !errors.As(err, &asResp) || asResp.Code != "ERR" {
+		t.Errorf("the error is a %T", err)
+	}
+	if got := strings.Join(calls, "; "); got != "timeout=8 maxclients=6; fsync=always; timeout=5 maxclients=6" {
+		t.Errorf("hooks: %s", got)
+	}
+	if c.AppendFsync.Load() != FsyncEverySec || c.TimeoutSeconds.Load() != 5 || c.Lookup("lua-time-limit").Text() != "5000" {
+		t.Error("values stay after a refusal")
+	}
+}
+
+func TestGet(t *testing.T) {
+	c := New()
+	for _, test := range []struct{ patterns, want string }{
+		{"port", "port=6379"},
+		{"PORT", "PORT=6379"},
+		{"PO?T timeou[t]", "port=6379 timeout=0"},
+		{"maxmemory max*ory", "maxmemory=0"},
+		{"lua-time-limit busy-reply-threshold lua*", "busy-reply-threshold=5000 lua-time-limit=5000"},
+		{"*ziplist-en*", "hash-max-ziplist-entries=512 zset-max-ziplist-entries=128"},
+		{"nosuch", ""},
+		{"", ""},
+		{"[n-p]or[^a-s]", "port=6379"},
+		{"[P-N]o\\rt", "port=6379"},
+		{"port*", "port=6379"},
+		{"*a*a*a*a*a*a*a*a*a*a*a*a*a*b", ""},
+		{"por[t", "port=6379"},
+	} {
+		var got []string
+		for _, p := range c.Get(strings.Split(test.patterns, " ")...) {
+			got = append(got, p.Name+"="+p.Value)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%q: got %q, want %q", test.patterns, got, test.want)
+		}
+	}
+	if n, want := len(c.Get("*")), len(c.byName); n != want {
+		t.Errorf("* selects %d names of %d", n, want)
+	}
+}
+
+func TestConcurrentReadAndSet(t *testing.T) {
+	c := New()
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range 200 {
+				if w == 0 {
+					if err := set(c, "timeout", fmt.Sprint(i), "appendfsync", "always", "client-output-buffer-limit", "normal 1 2 3"); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				if n := c.TimeoutSeconds.Load(); n < 0 || n > 200 {
+					t.Errorf("timeout %d", n)
+				}
+				c.ClientOutputBuffer.Load(ClientNormal)
+				c.Get("*")
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+func TestLoadsDoNotAllocate(t *testing.T) {
+	c := New()
+	n := testing.AllocsPerRun(100, func() {
+		if c.Port.Load() == 0 || c.Feed.Load() == (c.AppendFsync.Load() == FsyncAlways) || len(c.Bind.Load()) == 0 ||
+			c.Dir.Load() == "" || c.ClientOutputBuffer.Load(ClientReplica).HardBytes == 0 {
+			t.Error("not the defaults")
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("port 1\nbind \"a\" 'b'\n", "--port 2")
+	f.Add("save 1 1\nclient-output-buffer-limit normal 1 2 3", "--save")
+	f.Fuzz(func(t *testing.T, text, option string) {
+		if strings.Contains(strings.ToLower(text), "include") {
+			t.Skip("reads other files")
+		}
+		c, err := Load([]string{"-", option}, strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, s := range c.Settings() {
+			if _, err := s.parse(s.Text(), false); err != nil {
+				t.Errorf("%s does not read its own text %q: %v", s.Name, s.Text(), err)
+			}
+		}
+	})
+}

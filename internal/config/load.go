@@ -1,0 +1,158 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// maxProblems bounds how many faults one start reports.
+const maxProblems = 10
+
+// Load reads a command line without the program's name: [FILE] [-]
+// [--name value …]…, where - is standard input in redis.conf syntax. What
+// comes later wins: file, standard input, options. The error names every fault
+// (up to ten) with its file and line or its option, and what is allowed there.
+func Load(args []string, stdin io.Reader) (*Config, error) {
+	c, p := New(), &parser{}
+	var options parser
+	file, fromStdin := options.commandLine(args)
+	if file != "" {
+		p.file(file, 0)
+	}
+	if fromStdin {
+		p.lines(stdin, "standard input", 0)
+	}
+	for _, d := range options.directives {
+		p.add(d)
+	}
+	p.problems = append(p.problems, options.problems...)
+
+	applied := make(map[*Setting]bool)
+	for _, d := range p.directives {
+		if err := c.apply(d, applied); err != nil {
+			p.fail(d.origin, "%w", err)
+		}
+	}
+	if err := c.settle(file); err != nil {
+		p.problems = append(p.problems, err)
+	}
+	if more := len(p.problems) - maxProblems; more > 0 {
+		p.problems = append(p.problems[:maxProblems], fmt.Errorf("and %d more", more))
+	}
+	return c, errors.Join(p.problems...)
+}
+
+// notSettings are lines of a redis.conf that set nothing in the registry.
+var notSettings = map[string]string{
+	"rename-command": "commands cannot be renamed",
+	"user":           "there are no users: clients are not authenticated",
+	"loadmodule":     "there are no modules",
+	"sentinel":       "the server is not a sentinel",
+}
+
+func (c *Config) apply(d directive, applied map[*Setting]bool) error {
+	if why := notSettings[d.name]; why != "" {
+		return fmt.Errorf("%s is not supported: %s", d.name, why)
+	}
+	s := c.byName[d.name]
+	if s == nil {
+		if obsolete[d.name] {
+			return nil
+		}
+		return c.unknown(d.name)
+	}
+	if len(d.args) == 0 || len(d.args) > 1 && !s.multi {
+		return fmt.Errorf("%s takes %s, got %d; allowed: %s", d.name, s.arity(), len(d.args), s.Allowed())
+	}
+	text := strings.Join(d.args, " ")
+	v, err := s.parse(text, applied[s])
+	if err != nil {
+		if s.Effect == DefaultOnly {
+			return fmt.Errorf("%s %q is not supported: %w", d.name, text, err)
+		}
+		return fmt.Errorf("%s %q: %w; allowed: %s", d.name, text, err, s.Allowed())
+	}
+	s.value.store(v)
+	if !applied[s] {
+		c.given = append(c.given, s)
+	}
+	applied[s] = true
+	return nil
+}
+
+func (s *Setting) arity() string {
+	if s.multi {
+		return "one value or more"
+	}
+	return "one value"
+}
+
+// settle makes paths independent of the working directory.
+func (c *Config) settle(file string) error {
+	dir, err := filepath.Abs(c.Dir.Load())
+	if err != nil {
+		return fmt.Errorf("dir: %w", err)
+	}
+	c.Dir.store(dir)
+	if file != "" {
+		if c.file, err = filepath.Abs(file); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// Path returns a path that a setting gives relative to the data directory.
+func (c *Config) Path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(c.Dir.Load(), name)
+}
+
+// unknown names the settings that may have been meant.
+func (c *Config) unknown(name string) error {
+	if before, value, found := strings.Cut(name, "="); found && c.byName[before] != nil {
+		return fmt.Errorf("unknown setting %q; values stand apart: --%s %s", name, before, value)
+	}
+	nearest, distance := "", 3
+	for _, s := range c.settings {
+		for _, candidate := range []string{s.Name, s.Alias} {
+			if d := editDistance(name, candidate, distance); candidate != "" && d < distance {
+				nearest, distance = candidate, d
+			}
+		}
+	}
+	if nearest != "" {
+		return fmt.Errorf("unknown setting %q; did you mean %s?", name, nearest)
+	}
+	return fmt.Errorf("unknown setting %q; docs/config.md lists all of them, --help those that do something", name)
+}
+
+// editDistance counts the insertions, removals and replacements between two
+// words; differences of bound or more may count as bound.
+func editDistance(a, b string, bound int) int {
+	if len(a)-len(b) >= bound || len(b)-len(a) >= bound {
+		return bound
+	}
+	previous := make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	current := make([]int, len(b)+1)
+	for i := range len(a) {
+		current[0] = i + 1
+		for j := range len(b) {
+			replaced := previous[j]
+			if a[i] != b[j] {
+				replaced++
+			}
+			current[j+1] = min(replaced, previous[j+1]+1, current[j]+1)
+		}
+		previous, current = current, previous
+	}
+	return previous[len(b)]
+}

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"kevy/resp"
+)
+
+// Limits of what is read.
+const (
+	maxFileBytes    = 16 * int64(1<<20)
+	maxLineBytes    = 1 << 20
+	maxIncludeDepth = 16
+	maxDirectives   = 1 << 16 // of one start, included files and command line together
+)
+
+// A directive is one line of a file, or one --name with its values.
+type directive struct {
+	origin string // "file:line" or "--name", for error texts
+	name   string // in lower case
+	args   []string
+}
+
+// parser collects the directives of a start.
+type parser struct {
+	directives []directive
+	problems   []error
+}
+
+func (p *parser) fail(origin, format string, a ...any) {
+	p.problems = append(p.problems, fmt.Errorf("%s: "+format, append([]any{origin}, a...)...))
+}
+
+// file reads one configuration file. depth is the number of files that include
+// it.
+func (p *parser) file(name string, depth int) {
+	f, err := os.Open(name)
+	if err != nil {
+		p.fail(name, "the configuration file cannot be read: %w", cause(err))
+		return
+	}
+	defer f.Close()
+	p.lines(f, name, depth)
+}
+
+// lines reads redis.conf syntax: a name and its values a line, quoted as in
+// inline commands; empty lines and those that begin with # count for nothing.
+func (p *parser) lines(src io.Reader, name string, depth int) {
+	bounded := &io.LimitedReader{R: src, N: maxFileBytes + 1}
+	lines := bufio.NewScanner(bounded)
+	lines.Buffer(nil, maxLineBytes)
+	number := 0
+	for lines.Scan() {
+		number++
+		p.line(lines.Bytes(), fmt.Sprintf("%s:%d", name, number), depth)
+	}
+	origin := fmt.Sprintf("%s:%d", name, number+1)
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		p.fail(origin, "the line is longer than %d bytes", maxLineBytes)
+	case err != nil:
+		p.fail(origin, "the configuration cannot be read: %w", cause(err))
+	case bounded.N <= 0:
+		p.fail(name, "the configuration is larger than %d bytes", maxFileBytes)
+	}
+}
+
+func (p *parser) line(line []byte, origin string, depth int) {
+	line = bytes.Trim(line, " \t\r\n")
+	if len(line) == 0 || line[0] == '#' {
+		return
+	}
+	words, err := resp.SplitInline(line)
+	if err != nil {
+		p.fail(origin, "unbalanced quotes; a closing quote ends its word")
+		return
+	}
+	if len(words) == 0 {
+		return
+	}
+	d := newDirective(origin, words)
+	if d.name == "include" {
+		p.include(d.args, origin, depth)
+		return
+	}
+	p.add(*d)
+}
+
+func (p *parser) add(d directive) {
+	if len(p.directives) == maxDirectives {
+		p.fail(d.origin, "more than %d settings are given", maxDirectives)
+	}
+	if len(p.directives) < maxDirectives+1 {
+		p.directives = append(p.directives, d)
+	}
+}
+
+// include reads files in place of the line. A relative name stands for a file
+// in the working directory, as in Redis; a pattern may match none.
+func (p *parser) include(patterns []string, origin string, depth int) {
+	if len(patterns) != 1 {
+		p.fail(origin, "include takes one file name or pattern")
+		return
+	}
+	if depth == maxIncludeDepth {
+		p.fail(origin, "files include each other more than %d deep", maxIncludeDepth)
+		return
+	}
+	files := []string{patterns[0]}
+	if strings.ContainsAny(patterns[0], "*?[") {
+		var err error
+		if files, err = filepath.Glob(patterns[0]); err != nil {
+			p.fail(origin, "include %s: %w", patterns[0], err)
+			return
+		}
+	}
+	for _, f := range files {
+		p.file(f, depth+1)
+	}
+}
+
+// commandLine reads [FILE] [-] [--name value …]…, as redis-server does. It
+// returns the file and whether standard input is to be read. A word that
+// follows a --name directly is its value, even if it begins with --; a --name
+// that holds a space brings its values along.
+func (p *parser) commandLine(args []string) (file string, stdin bool) {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		file, args = args[0], args[1:]
+	}
+	if len(args) > 0 && args[0] == "-" {
+		stdin, args = true, args[1:]
+	} else if n := len(args); n > 0 && args[n-1] == "-" {
+		stdin, args = true, args[:n-1]
+	}
+	var current *directive
+	for _, arg := range args {
+		option, isOption := strings.CutPrefix(arg, "--")
+		if isOption && (current == nil || len(current.args) > 0 || current.name == "save") {
+			p.finish(current)
+			words, err := resp.SplitInline([]byte(option))
+			if err != nil || len(words) == 0 {
+				p.fail(arg, "not the name of a setting")
+				return file, stdin
+			}
+			current = newDirective("--"+string(words[0]), words)
+			continue
+		}
+		if current == nil {
+			p.fail(arg, "settings are given as --name value")
+			return file, stdin
+		}
+		current.args = append(current.args, arg)
+	}
+	p.finish(current)
+	return file, stdin
+}
+
+// finish adds an option with the values that followed it. redis-server takes
+// --save without a value for --save "".
+func (p *parser) finish(d *directive) {
+	if d == nil {
+		return
+	}
+	if d.name == "save" && len(d.args) == 0 {
+		d.args = []string{""}
+	}
+	p.add(*d)
+}
+
+func newDirective(origin string, words [][]byte) *directive {
+	d := &directive{origin: origin, name: strings.ToLower(string(words[0]))}
+	for _, w := range words[1:] {
+		d.args = append(d.args, string(w))
+	}
+	return d
+}
+
+// cause leaves out what the text before it says already.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+const (
+	kib = int64(1) << 10
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+
+	maxInt32 = int64(math.MaxInt32)
+	maxInt64 = int64(math.MaxInt64)
+)
+
+// Bounds that are ours, not Redis's.
+const (
+	maxBindAddresses = 16
+	maxDatabases     = 16384
+	// Commands on the whole keyspace take every shard's lock.
+	maxShards = 1024
+	// The feed reads whole blocks of the log, so its memory holds at least one.
+	minFeedBacklogBytes = 64 * kib
+)
+
+// register adds the settings that this program acts on.
+func (c *Config) register() {
+	t := &table{c: c, group: "Network and clients"}
+	c.Bind.form = fmt.Sprintf("1 to %d addresses; a leading - marks one that may be missing, * is every IPv4 address, ::* every IPv6 one", maxBindAddresses)
+	c.Bind.check = checkBind
+	t.words(&c.Bind, "bind", "127.0.0.1", "Addresses to listen on.").startOnly()
+	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0 takes a free one and prints it.").startOnly()
+	t.bool(&c.ProtectedMode, "protected-mode", true, "While no password is set, serve only clients from this host.")
+	t.int(&c.TCPBacklog, "tcp-backlog", 511, 0, maxInt32, "Connections that may wait to be accepted; the system's own bound applies.").startOnly()
+	t.int(&c.TimeoutSeconds, "timeout", 0, 0, maxInt32, "Seconds after which an idle client is disconnected. 0: never.")
+	t.int(&c.TCPKeepaliveSeconds, "tcp-keepalive", 300, 0, maxInt32, "Seconds between TCP keepalive probes. 0: none.")
+	t.int(&c.MaxClients, "maxclients", 10000, 1, math.MaxUint32, "Clients connected at once; more are refused.")
+	t.bytes(&c.ProtoMaxBulkBytes, "proto-max-bulk-len", 512*mib, mib, maxInt64, "Largest single argument, and largest string value.")
+	t.bytes(&c.ClientQueryBufferBytes, "client-query-buffer-limit", gib, mib, maxInt64, "Bytes of one unfinished command at which a client is disconnected.")
+	t.outputLimits(&c.ClientOutputBuffer, "client-output-buffer-limit", [clientClasses]OutputLimit{
+		ClientReplica: {HardBytes: 256 * mib, SoftBytes: 64 * mib, SoftSeconds: 60},
+		ClientPubSub:  {HardBytes: 32 * mib, SoftBytes: 8 * mib, SoftSeconds: 60},
+	}, "Bytes of unread replies at which a client of a class is disconnected: at once above the hard bound, after the given seconds above the soft one. 0: no bound.")
+
+	t.group = "Process"
+	c.Dir.form, c.Dir.check = "path", checkDir
+	t.text(&c.Dir, "dir", "./data", "The data directory, created if it is missing. One server at a time may use it.").protect()
+	enum(t, &c.LogLevel, "loglevel", LogNotice, []Choice[LogLevel]{
+		{"debug", LogDebug}, {"verbose", LogVerbose}, {"notice", LogNotice}, {"warning", LogWarning},
+	}, "The least that is logged.")
+	c.LogFile.form = "path"
+	t.text(&c.LogFile, "logfile", "", "File that logs go to, relative to dir; opened anew when it is moved away. Empty: standard output.").startOnly()
+	c.PIDFile.form = "path"
+	t.text(&c.PIDFile, "pidfile", "", "File that holds the process id while the server runs, relative to dir. Empty: none.").startOnly()
+	t.int(&c.Databases, "databases", 16, 1, maxDatabases, "Databases that SELECT reaches.").startOnly()
+	enum(t, &c.EnableDebugCommand, "enable-debug-command", LocalityNo, []Choice[Locality]{
+		{"no", LocalityNo}, {"yes", LocalityYes}, {"local", LocalityLocal},
+	}, "Who may use DEBUG: nobody, everybody, or connections from this host.").startOnly()
+
+	t.group = "Log"
+	t.bool(&c.AppendOnly, "appendonly", true, "Keep the data on disk. With no, the data and the feed are in memory only.").startOnly()
+	enum(t, &c.AppendFsync, "appendfsync", FsyncEverySec, []Choice[Fsync]{
+		{"everysec", FsyncEverySec}, {"always", FsyncAlways}, {"no", FsyncNo},
+	}, "When the log is forced to the disk: always before a reply, everysec, or when the system sees fit. A killed process loses nothing acknowledged under any of them; a power cut may take the last second under everysec.")
+	t.int(&c.AutoAOFRewritePercentage, "auto-aof-rewrite-percentage", 100, 0, maxInt32, "Growth of the log since the last rewrite, in percent, that starts a rewrite. 0: none starts by itself.")
+	t.bytes(&c.AutoAOFRewriteMinBytes, "auto-aof-rewrite-min-size", 64*mib, 0, maxInt64, "Size below which the log is not rewritten by itself.")
+	enum(t, &c.Recover, "recover", RecoverRefuse, []Choice[Recover]{
+		{"refuse", RecoverRefuse}, {"truncate", RecoverTruncate}, {"skip", RecoverSkip},
+	}, "What a start does with a log that is damaged before its end: refuse and say where; truncate, which keeps what stands before the damage; or skip, which leaves out the damaged blocks. A tail torn by a power cut is no damage and is always cut, with a copy kept.").startOnly()
+	t.int(&c.Shards, "shards", 16, 1, maxShards, "Parts of the keyspace, each with a lock and a stream of its own. Fixed when a data directory is created.").startOnly()
+
+	t.group = "Feed"
+	t.bool(&c.Feed, "feed", true, "Serve the change feed.").startOnly()
+	t.bytes(&c.FeedBacklogBytes, "feed-backlog-bytes", 16*mib, minFeedBacklogBytes, maxInt64, "Bytes of the newest log kept in memory for readers of the feed; older changes are read from disk. With appendonly no, all that the feed keeps.").startOnly()
+	t.bytes(&c.FeedRetentionBytes, "feed-retention-bytes", gib, 0, maxInt64, "Bytes of log kept on disk for readers of the feed alone, beyond what recovery needs.")
+	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.")
+
+	t.group = "Memory and encodings"
+	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory at which keys are evicted, or writes refused. 0: no bound.").
+		noEffect("memory is not bounded: nothing is evicted and no write is refused for it")
+	enum(t, &c.MaxMemoryPolicy, "maxmemory-policy", NoEviction, []Choice[EvictionPolicy]{
+		{"volatile-lru", VolatileLRU}, {"volatile-lfu", VolatileLFU}, {"volatile-random", VolatileRandom}, {"volatile-ttl", VolatileTTL},
+		{"allkeys-lru", AllKeysLRU}, {"allkeys-lfu", AllKeysLFU}, {"allkeys-random", AllKeysRandom}, {"noeviction", NoEviction},
+	}, "Which keys are evicted at maxmemory. OBJECT FREQ needs one of the lfu policies and OBJECT IDLETIME any other.")
+	t.alias(t.int(&c.HashMaxListpackEntries, "hash-max-listpack-entries", 512, 0, maxInt64, "Fields up to which a hash is packed."), "hash-max-ziplist-entries")
+	t.alias(t.bytes(&c.HashMaxListpackValueBytes, "hash-max-listpack-value", 64, 0, maxInt64, "Longest field or value of a packed hash."), "hash-max-ziplist-value")
+	t.alias(t.int(&c.ZSetMaxListpackEntries, "zset-max-listpack-entries", 128, 0, maxInt64, "Members up to which a sorted set is packed."), "zset-max-ziplist-entries")
+	t.alias(t.bytes(&c.ZSetMaxListpackValueBytes, "zset-max-listpack-value", 64, 0, maxInt64, "Longest member of a packed sorted set."), "zset-max-ziplist-value")
+	t.int(&c.SetMaxIntsetEntries, "set-max-intset-entries", 512, 0, maxInt64, "Members up to which a set of integers is packed.")
+	t.alias(t.int(&c.ListMaxListpackSize, "list-max-listpack-size", -2, math.MinInt32, maxInt32, "Size of a list's chunks: elements if positive; -1 to -5 for 4, 8, 16, 32 or 64 KiB."), "list-max-ziplist-size")
+}
+
+func checkBind(words []string) error {
+	if len(words) == 0 {
+		return errors.New("name at least one address")
+	}
+	if len(words) > maxBindAddresses {
+		return refusal("Too many bind addresses specified.")
+	}
+	for _, w := range words {
+		if w == "" || w == "-" {
+			return errors.New("an address is empty")
+		}
+	}
+	return nil
+}
+
+func checkDir(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("name a directory")
+	}
+	return text, nil
+}
