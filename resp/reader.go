@@ -162,8 +162,12 @@ func (r *Reader) multibulk() (done bool, err *Error) {
 // bulks reads the arguments that are missing; done is false if the buffer
 // ends before the last.
 func (r *Reader) bulks() (done bool, err *Error) {
-	for r.left > 0 {
+	for {
 		if r.bulkLen < 0 {
+			r.wholeBulks()
+			if r.left == 0 {
+				return true, nil
+			}
 			done, err := r.bulkLine()
 			if !done {
 				return false, err
@@ -189,7 +193,37 @@ func (r *Reader) bulks() (done bool, err *Error) {
 		r.left--
 		r.bulkLen = -1
 	}
-	return true, nil
+}
+
+// wholeBulks takes the arguments, from the start of a length line on, that lie
+// in the buffer as a whole and have the usual form. It is what bulks does, for
+// the common case: all else is left to it.
+func (r *Reader) wholeBulks() {
+	buf, pos, args, left := r.buf[:r.end], r.pos, r.args, r.left
+	maxBulkBytes := r.lim.MaxBulkBytes
+	for left > 0 {
+		rest := buf[pos:]
+		if len(rest) < 4 || rest[0] != '$' {
+			break
+		}
+		n, size := int(rest[1]-'0'), 4
+		if n > 9 || rest[2] != '\r' {
+			if n, size = shortLength(rest); size == 0 {
+				break
+			}
+		}
+		rest = rest[size:]
+		if int64(n) > maxBulkBytes || len(rest) < n+2 {
+			break
+		}
+		args = append(args, rest[:n:n])
+		pos += size + n + 2
+		left--
+	}
+	if left < r.left {
+		r.pos, r.args, r.left = pos, args, left
+		r.scanned = 0
+	}
 }
 
 // bulkLine reads the line "$<length>"; done is false if it is not whole.
