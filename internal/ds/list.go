@@ -238,8 +238,7 @@ func (l *List) SetIndex(i int, elem []byte) bool {
 		l.put(c, c.lo+before, elem)
 	default:
 		l.removeFrom(at, in, 1)
-		l.count++
-		l.insertAt(at, in, elem)
+		l.InsertAt(i, elem)
 	}
 	return true
 }
