@@ -1,0 +1,73 @@
+# `make` lists the targets. What the tests need is installed where make is run by root on Debian.
+
+SECONDS_PER_FUZZ_TARGET ?= 30
+ORACLE_COMMANDS ?= 5000000
+CRASH_SCHEDULES ?= 100000
+KILL_CYCLES ?= 200
+ARGS ?=
+TEST_TIMEOUT ?= 20m
+
+.DEFAULT_GOAL := help
+.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos conformance bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/kevy-server
+	go build -o bin/kevy-server ./cmd/kevy-server
+
+run: build ## build and serve on 127.0.0.1:6379 with data in ./data; ARGS="--port 7000" passes settings
+	./bin/kevy-server $(ARGS)
+
+deps: ## install, or list, the programs that the tests use
+	scripts/deps.sh
+
+# Where programs are missing the tests that use them are skipped; where none is, none may be.
+test: ## every test, in at most 20 minutes
+	@if scripts/deps.sh; then export KEVY_REQUIRE_TOOLS=1; fi; \
+	go test -timeout $(TEST_TIMEOUT) ./...
+
+check: format vet staticcheck levels fresh test race ## all that a change must pass
+
+format: ## gofmt has nothing to change
+	@changed=$$(gofmt -l .); [ -z "$$changed" ] || { echo "gofmt would change:"; echo "$$changed"; exit 1; }
+
+vet: ## go vet
+	go vet ./...
+
+staticcheck: ## staticcheck
+	go tool staticcheck ./...
+
+levels: ## who may import whom
+	go test -count=1 ./tests/levels
+
+fresh: ## generated files are as the generators write them
+	scripts/fresh.sh
+
+generate: ## write the generated files anew
+	go generate ./...
+
+race: ## every test under the race detector
+	@if scripts/deps.sh; then export KEVY_REQUIRE_TOOLS=1; fi; \
+	go test -race -timeout 40m ./...
+
+fuzz: ## every fuzz target for SECONDS_PER_FUZZ_TARGET (30)
+	scripts/fuzz.sh $(SECONDS_PER_FUZZ_TARGET)
+
+fuzz-oracle: ## ORACLE_COMMANDS (5000000) random commands against redis-server; KEVY_SEED repeats a run
+	KEVY_REQUIRE_TOOLS=1 KEVY_ORACLE_COMMANDS=$(ORACLE_COMMANDS) go test -count=1 -timeout 0 -v ./tests/oracle
+
+crash: ## CRASH_SCHEDULES (100000) random crashes of the log's file system in memory
+	KEVY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) go test -count=1 -timeout 0 -v -run Crash ./...
+
+chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy
+	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run Kill ./tests/integration
+
+conformance: ## Redis's own tests (fetched from Debian); ARGS="unit/type/string" for some units
+	tests/conformance/run.sh $(ARGS)
+
+bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key
+	scripts/bench.sh
+
+clean: ## remove what make built
+	rm -rf bin
