@@ -16,8 +16,8 @@ import (
 )
 
 // Mem is a file system in memory that keeps apart what is cached and what is on disk, and can therefore crash: Kill is
-// the end of the process, PowerCut the end of the machine. It promises what POSIX promises and nothing that a journaling
-// file system happens to add, so code that survives it survives on any.
+// the end of the process, PowerCut the end of the machine. What was not synced it keeps, loses and mixes in more ways than a
+// journaling file system does, so that code which survives it does not lean on one.
 //
 // Names are slash-separated; "a" and "/a" are one file, and only the root exists at first. All methods are safe for
 // concurrent use. A run from one goroutine is deterministic, inode numbers included; times of last write are the clock's.
@@ -177,27 +177,22 @@ func (m *Mem) rename(old, new string) error {
 	if err != nil {
 		return err
 	}
-	n := oldDir.entries[oldBase]
-	if oldBase == "" {
-		return syscall.EBUSY
-	}
-	if n == nil {
-		return syscall.ENOENT
-	}
 	newDir, newBase, err := m.lookup(new)
 	if err != nil {
 		return err
 	}
-	target := newDir.entries[newBase]
+	n, target := oldDir.entries[oldBase], newDir.entries[newBase]
 	switch {
+	case oldBase == "":
+		return syscall.EBUSY
+	case n == nil:
+		return syscall.ENOENT
+	case newBase == "" || target != nil && target.dir:
+		return syscall.EEXIST
 	case n.dir && strings.HasPrefix(cleanPath(new), cleanPath(old)+"/"):
 		return syscall.EINVAL
-	case newBase == "":
-		return syscall.EEXIST
 	case target == n:
 		return nil // two names of one file: rename(2) leaves both
-	case target != nil && target.dir:
-		return syscall.EEXIST
 	case target != nil && n.dir:
 		return syscall.ENOTDIR
 	}
@@ -234,15 +229,15 @@ func (m *Mem) link(old, new string) error {
 	if err != nil {
 		return err
 	}
-	if n.dir {
-		return syscall.EPERM
-	}
 	parent, base, err := m.lookup(new)
 	if err != nil {
 		return err
 	}
 	if base == "" || parent.entries[base] != nil {
 		return syscall.EEXIST
+	}
+	if n.dir {
+		return syscall.EPERM
 	}
 	m.setEntry(parent, base, n)
 	m.addOp(&dirOp{effects: []effect{{parent, base, n}}})

@@ -28,7 +28,8 @@ func (m *Mem) Kill() *Mem {
 //
 // What a Sync covered is there. Beyond it, each write was kept, lost, or kept in some of its sectors of 512 bytes, whatever
 // became of those before and after it; the size is one that the file had, or a sector's border between two such; and what
-// the size covers but no sector fills reads as zeros. A write brings back with it what its first sector held before.
+// the size covers but no sector fills reads as zeros. A write takes with it what its first sector held before. What a
+// Truncate cut off can be back, as zeros in part, and even under what was written after it.
 //
 // What a SyncDir covered is there. Beyond it, each operation on a directory was kept or undone, so that a removed file can
 // be back and a replaced one too. Those on one name are kept in order, and those on different names whatever their order.

@@ -64,7 +64,9 @@ func (op Op) isStep() bool {
 	return false
 }
 
-// Fault makes calls fail. A call that fails does nothing, but for Write (see Bytes) and Sync (see Mem's File).
+// Fault makes calls fail. A call that fails does nothing, with three exceptions: a Write writes Bytes; a Sync drops what
+// was written since the last success, which still reads back but never gets to the disk, whatever succeeds later (this is
+// what Linux does); a Close closes.
 type Fault struct {
 	Op Op
 	// Glob selects files by the name that they are called or were opened by, with path.Match: by the last element, or by

@@ -166,17 +166,20 @@ func (f *memFile) Sync() error {
 // SyncData implements File. The difference to Sync is a matter of timestamps, which no crash of a Mem takes back.
 func (f *memFile) SyncData() error { return f.Sync() }
 
+// Close implements File. As on Linux the handle is closed even when it fails.
 func (f *memFile) Close() error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	if err := f.usable(OpClose); err != nil {
 		return err
 	}
+	_, err := f.m.step(OpClose, f.name, "")
 	f.closed = true
 	delete(f.m.open, f)
 	f.n.handles--
 	f.m.releaseUnnamed(f.n)
-	return nil
+	f.m.record(OpRecord{Op: OpClose, Name: f.name, Err: err})
+	return err
 }
 
 func (f *memFile) Size() (int64, error) {
