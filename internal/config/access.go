@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 
+	"kevy/internal/glob"
 	"kevy/resp"
 )
 
@@ -38,7 +39,7 @@ func selects(patterns []string, name string) (spelled string, ok bool) {
 			if strings.EqualFold(p, name) {
 				return p, true
 			}
-		} else if matchFold(p, name) {
+		} else if glob.MatchFold(p, name) {
 			return name, true
 		}
 	}

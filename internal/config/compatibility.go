@@ -41,6 +41,7 @@ func (c *Config) registerCompatibility() {
 	}
 
 	t.group = "Redis: network and process"
+	integer("tcp-backlog", 511, 0, maxInt32).startOnly().noEffect("as many connections may wait as the system allows")
 	text("bind-source-addr", "")
 	text("unixsocket", "").startOnly().noEffect("clients connect by TCP")
 	checked("unixsocketperm", "0", "octal number, 0 to 777", checkOctal).startOnly()

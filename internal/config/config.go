@@ -12,7 +12,6 @@ type Config struct {
 	Bind                   Words // addresses; a leading '-' marks one that may be missing, * is every IPv4 address and ::* every IPv6 one
 	Port                   Int   // 0 takes a free port
 	ProtectedMode          Bool
-	TCPBacklog             Int
 	TimeoutSeconds         Int // 0: idle clients stay
 	TCPKeepaliveSeconds    Int // 0: none
 	MaxClients             Int

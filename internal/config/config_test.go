@@ -224,6 +224,15 @@ func TestInclude(t *testing.T) {
 	if c.Port.Load() != 2 || c.TimeoutSeconds.Load() != 3 {
 		t.Errorf("port %d, timeout %d", c.Port.Load(), c.TimeoutSeconds.Load())
 	}
+	bush := write("bush.conf", strings.Repeat("include "+dir+"/bush.conf\n", 3))
+	if _, err := Load([]string{bush}, nil); err == nil || !strings.Contains(err.Error(), "and ") {
+		t.Errorf("a file that includes itself three times: %v", err)
+	}
+	many := write("many.conf", strings.Repeat("include "+dir+"/empty.conf\n", maxFiles))
+	write("empty.conf", "")
+	if _, err := Load([]string{many}, nil); err == nil || !strings.HasSuffix(err.Error(), "empty.conf: more than 1024 files are included") {
+		t.Errorf("too many files: %v", err)
+	}
 	loop := write("loop.conf", "include "+dir+"/loop.conf\n")
 	if _, err := Load([]string{loop}, nil); err == nil || !strings.Contains(err.Error(), "files include each other more than 16 deep") {
 		t.Errorf("a file that includes itself: %v", err)

@@ -1,35 +1,28 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 )
 
-// maxProblems bounds how many faults one start reports.
-const maxProblems = 10
-
 // Load reads a command line without the program's name: [FILE] [-]
 // [--name value …]…, where - is standard input in redis.conf syntax. What
 // comes later wins: file, standard input, options. The error names every fault
 // (up to ten) with its file and line or its option, and what is allowed there.
 func Load(args []string, stdin io.Reader) (*Config, error) {
-	c, p := New(), &parser{}
-	var options parser
-	file, fromStdin := options.commandLine(args)
+	c, p := New(), &collector{}
+	file, fromStdin, options := p.commandLine(args)
 	if file != "" {
 		p.file(file, 0)
 	}
 	if fromStdin {
 		p.lines(stdin, "standard input", 0)
 	}
-	for _, d := range options.directives {
+	for _, d := range options {
 		p.add(d)
 	}
-	p.problems = append(p.problems, options.problems...)
-
 	applied := make(map[*Setting]bool)
 	for _, d := range p.directives {
 		if err := c.apply(d, applied); err != nil {
@@ -37,12 +30,9 @@ func Load(args []string, stdin io.Reader) (*Config, error) {
 		}
 	}
 	if err := c.settle(file); err != nil {
-		p.problems = append(p.problems, err)
+		p.fail("paths", "%w", err)
 	}
-	if more := len(p.problems) - maxProblems; more > 0 {
-		p.problems = append(p.problems[:maxProblems], fmt.Errorf("and %d more", more))
-	}
-	return c, errors.Join(p.problems...)
+	return c, p.err()
 }
 
 // notSettings are lines of a redis.conf that set nothing in the registry.

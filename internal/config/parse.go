@@ -19,7 +19,9 @@ const (
 	maxFileBytes    = 16 * int64(1<<20)
 	maxLineBytes    = 1 << 20
 	maxIncludeDepth = 16
+	maxFiles        = 1024    // of one start: files may include each other in many ways
 	maxDirectives   = 1 << 16 // of one start, included files and command line together
+	maxProblems     = 10      // that one start names; the others are counted
 )
 
 // A directive is one line of a file, or one --name with its values.
@@ -29,19 +31,41 @@ type directive struct {
 	args   []string
 }
 
-// parser collects the directives of a start.
-type parser struct {
+// collector gathers the directives of a start.
+type collector struct {
 	directives []directive
-	problems   []error
+	files      int
+	problems   []error // the first maxProblems
+	unnamed    int     // problems beyond those
 }
 
-func (p *parser) fail(origin, format string, a ...any) {
+func (p *collector) fail(origin, format string, a ...any) {
+	if len(p.problems) == maxProblems {
+		p.unnamed++
+		return
+	}
 	p.problems = append(p.problems, fmt.Errorf("%s: "+format, append([]any{origin}, a...)...))
+}
+
+// err joins the problems; nil if there are none.
+func (p *collector) err() error {
+	problems := p.problems
+	if p.unnamed > 0 {
+		problems = append(problems, fmt.Errorf("and %d more", p.unnamed))
+	}
+	return errors.Join(problems...)
 }
 
 // file reads one configuration file. depth is the number of files that include
 // it.
-func (p *parser) file(name string, depth int) {
+func (p *collector) file(name string, depth int) {
+	p.files++
+	if p.files > maxFiles {
+		if p.files == maxFiles+1 {
+			p.fail(name, "more than %d files are included", maxFiles)
+		}
+		return
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		p.fail(name, "the configuration file cannot be read: %w", cause(err))
@@ -53,7 +77,7 @@ func (p *parser) file(name string, depth int) {
 
 // lines reads redis.conf syntax: a name and its values a line, quoted as in
 // inline commands; empty lines and those that begin with # count for nothing.
-func (p *parser) lines(src io.Reader, name string, depth int) {
+func (p *collector) lines(src io.Reader, name string, depth int) {
 	bounded := &io.LimitedReader{R: src, N: maxFileBytes + 1}
 	lines := bufio.NewScanner(bounded)
 	lines.Buffer(nil, maxLineBytes)
@@ -73,7 +97,7 @@ func (p *parser) lines(src io.Reader, name string, depth int) {
 	}
 }
 
-func (p *parser) line(line []byte, origin string, depth int) {
+func (p *collector) line(line []byte, origin string, depth int) {
 	line = bytes.Trim(line, " \t\r\n")
 	if len(line) == 0 || line[0] == '#' {
 		return
@@ -91,10 +115,10 @@ func (p *parser) line(line []byte, origin string, depth int) {
 		p.include(d.args, origin, depth)
 		return
 	}
-	p.add(*d)
+	p.add(d)
 }
 
-func (p *parser) add(d directive) {
+func (p *collector) add(d directive) {
 	if len(p.directives) == maxDirectives {
 		p.fail(d.origin, "more than %d settings are given", maxDirectives)
 	}
@@ -105,7 +129,7 @@ func (p *parser) add(d directive) {
 
 // include reads files in place of the line. A relative name stands for a file
 // in the working directory, as in Redis; a pattern may match none.
-func (p *parser) include(patterns []string, origin string, depth int) {
+func (p *collector) include(patterns []string, origin string, depth int) {
 	if len(patterns) != 1 {
 		p.fail(origin, "include takes one file name or pattern")
 		return
@@ -128,10 +152,10 @@ func (p *parser) include(patterns []string, origin string, depth int) {
 }
 
 // commandLine reads [FILE] [-] [--name value …]…, as redis-server does. It
-// returns the file and whether standard input is to be read. A word that
-// follows a --name directly is its value, even if it begins with --; a --name
-// that holds a space brings its values along.
-func (p *parser) commandLine(args []string) (file string, stdin bool) {
+// returns the file, whether standard input is to be read, and the options. A
+// word that follows a --name directly is its value, even if it begins with --;
+// a --name that holds a space brings its values along.
+func (p *collector) commandLine(args []string) (file string, stdin bool, options []directive) {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		file, args = args[0], args[1:]
 	}
@@ -140,43 +164,35 @@ func (p *parser) commandLine(args []string) (file string, stdin bool) {
 	} else if n := len(args); n > 0 && args[n-1] == "-" {
 		stdin, args = true, args[:n-1]
 	}
-	var current *directive
 	for _, arg := range args {
+		last := len(options) - 1
 		option, isOption := strings.CutPrefix(arg, "--")
-		if isOption && (current == nil || len(current.args) > 0 || current.name == "save") {
-			p.finish(current)
+		switch {
+		case isOption && (last < 0 || len(options[last].args) > 0 || options[last].name == "save"):
 			words, err := resp.SplitInline([]byte(option))
 			if err != nil || len(words) == 0 {
 				p.fail(arg, "not the name of a setting")
-				return file, stdin
+				return file, stdin, nil
 			}
-			current = newDirective("--"+string(words[0]), words)
-			continue
-		}
-		if current == nil {
+			options = append(options, newDirective("--"+string(words[0]), words))
+		case last < 0:
 			p.fail(arg, "settings are given as --name value")
-			return file, stdin
+			return file, stdin, nil
+		default:
+			options[last].args = append(options[last].args, arg)
 		}
-		current.args = append(current.args, arg)
 	}
-	p.finish(current)
-	return file, stdin
+	// redis-server takes --save without a value for --save "".
+	for i := range options {
+		if options[i].name == "save" && len(options[i].args) == 0 {
+			options[i].args = []string{""}
+		}
+	}
+	return file, stdin, options
 }
 
-// finish adds an option with the values that followed it. redis-server takes
-// --save without a value for --save "".
-func (p *parser) finish(d *directive) {
-	if d == nil {
-		return
-	}
-	if d.name == "save" && len(d.args) == 0 {
-		d.args = []string{""}
-	}
-	p.add(*d)
-}
-
-func newDirective(origin string, words [][]byte) *directive {
-	d := &directive{origin: origin, name: strings.ToLower(string(words[0]))}
+func newDirective(origin string, words [][]byte) directive {
+	d := directive{origin: origin, name: strings.ToLower(string(words[0]))}
 	for _, w := range words[1:] {
 		d.args = append(d.args, string(w))
 	}

@@ -33,7 +33,6 @@ func (c *Config) register() {
 	t.words(&c.Bind, "bind", "127.0.0.1", "Addresses to listen on.").startOnly()
 	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0 takes a free one and prints it.").startOnly()
 	t.bool(&c.ProtectedMode, "protected-mode", true, "While no password is set, serve only clients from this host.")
-	t.int(&c.TCPBacklog, "tcp-backlog", 511, 0, maxInt32, "Connections that may wait to be accepted; the system's own bound applies.").startOnly()
 	t.int(&c.TimeoutSeconds, "timeout", 0, 0, maxInt32, "Seconds after which an idle client is disconnected. 0: never.")
 	t.int(&c.TCPKeepaliveSeconds, "tcp-keepalive", 300, 0, maxInt32, "Seconds between TCP keepalive probes. 0: none.")
 	t.int(&c.MaxClients, "maxclients", 10000, 1, math.MaxUint32, "Clients connected at once; more are refused.")
@@ -74,8 +73,8 @@ func (c *Config) register() {
 	t.group = "Feed"
 	t.bool(&c.Feed, "feed", true, "Serve the change feed.").startOnly()
 	t.bytes(&c.FeedBacklogBytes, "feed-backlog-bytes", 16*mib, minFeedBacklogBytes, maxInt64, "Bytes of the newest log kept in memory for readers of the feed; older changes are read from disk. With appendonly no, all that the feed keeps.").startOnly()
-	t.bytes(&c.FeedRetentionBytes, "feed-retention-bytes", gib, 0, maxInt64, "Bytes of log kept on disk for readers of the feed alone, beyond what recovery needs.")
-	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.")
+	t.bytes(&c.FeedRetentionBytes, "feed-retention-bytes", gib, 0, maxInt64, "Bytes of log kept on disk for readers of the feed alone, beyond what recovery needs.").startOnly()
+	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.").startOnly()
 
 	t.group = "Memory and encodings"
 	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory at which keys are evicted, or writes refused. 0: no bound.").
