@@ -83,6 +83,9 @@ func (s *Set) SetLimits(l ds.Limits) { s.limits.Store(&l) }
 // Expired returns how many keys went by their deadline since the start.
 func (s *Set) Expired() int64 { return s.expiry.Expired.Load() }
 
+// ResetExpired sets that count to zero.
+func (s *Set) ResetExpired() { s.expiry.Expired.Store(0) }
+
 // ShardOf returns the shard that a key lives in.
 func (s *Set) ShardOf(key []byte) int {
 	if len(s.shards) == 1 {
@@ -127,17 +130,15 @@ func (s *Set) SetLastLSN(shards []int, lsn uint64) {
 // DBStats describes one database.
 type DBStats struct{ Keys, Expires int }
 
-// Stats returns the figures of each database. It takes one shard lock after the
-// other.
-func (s *Set) Stats() []DBStats {
-	out := make([]DBStats, s.dbs)
-	for _, sh := range s.shards {
-		sh.mu.Lock()
+// Stats returns the figures of each database. The Tx holds every shard.
+func (tx *Tx) Stats() []DBStats {
+	tx.mustHoldAll()
+	out := make([]DBStats, tx.set.dbs)
+	for _, sh := range tx.set.shards {
 		for d := range sh.dbs {
 			out[d].Keys += sh.dbs[d].keys.Len()
 			out[d].Expires += sh.dbs[d].deadlines.Len()
 		}
-		sh.mu.Unlock()
 	}
 	return out
 }

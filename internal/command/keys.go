@@ -10,6 +10,7 @@ import (
 // a place to begin and a way to find the keys from there.
 type KeySpec struct {
 	Flags KeyFlags
+	Notes string
 	// Index is the argument at which the search begins; with Keyword it is the
 	// argument after the keyword, searched for from StartFrom on (backwards
 	// from the end if that is negative).

@@ -100,6 +100,18 @@ func (f Flags) Names() []string {
 	return out
 }
 
+// FlagNames returns what COMMAND INFO shows: the flags' names, with movablekeys
+// where the keys do not all stand at fixed places.
+func (s *Spec) FlagNames() []string {
+	f := s.Flags
+	for i := range s.Keys {
+		if s.Keys[i].NumKeys || s.Keys[i].Keyword != "" {
+			f |= MovableKeys
+		}
+	}
+	return f.Names()
+}
+
 // Category is a set of ACL categories.
 type Category uint32
 

@@ -1,0 +1,19 @@
+package command
+
+import "strings"
+
+// Help replies to a HELP subcommand in Redis's shape: a line that names the
+// command, the lines given, and two on HELP itself.
+func Help(c *Ctx, lines []string) {
+	name := c.Spec.Name
+	if p := c.Spec.Parent(); p != nil {
+		name = p.Name
+	}
+	c.W.Array(len(lines) + 3)
+	c.W.Simple(strings.ToUpper(name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, l := range lines {
+		c.W.Simple(l)
+	}
+	c.W.Simple("HELP")
+	c.W.Simple("    Prints this help.")
+}
