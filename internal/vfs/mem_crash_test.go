@@ -601,7 +601,7 @@ func TestPowerCutRandom(t *testing.T) {
 	seed := testSeed(t)
 	rng := newRand(seed)
 	kept := struct{ cuts, shorter, undone, torn int }{}
-	for range 40 {
+	for range 15 {
 		m := NewMem()
 		mod := &model{files: map[uint64]*modelFile{}, names: map[string][]uint64{}, doomed: map[uint64]bool{}}
 		for range 25 {
