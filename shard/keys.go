@@ -262,9 +262,10 @@ func (tx *Tx) EachKey(fn func(key []byte, kind Kind) bool) {
 	}
 }
 
-// cursorBits is how much of a table's cursor a SCAN cursor carries: with 16
-// shards it stays below 2^53, so clients that count in doubles keep it whole.
-const cursorBits = 48
+// cursorBits is the part of a SCAN cursor that is the table's own; above it
+// stands the shard. The whole stays below 2^53, so clients that count in doubles
+// keep it.
+const cursorBits = ds.CursorBits
 
 // ScanShard returns the shard that a SCAN cursor is in; ok is false for a
 // cursor that no SCAN returned.
@@ -278,8 +279,8 @@ func (s *Set) ScanShard(cursor uint64) (shard int, ok bool) {
 // there throughout a full iteration is returned at least once.
 func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind)) uint64 {
 	shard := int(cursor >> cursorBits)
-	const posShift = 64 - cursorBits
-	next := tx.set.shards[shard].dbs[tx.db].keys.Scan(cursor<<posShift, count, func(e *ds.Entry) {
+	const inTable = 1<<cursorBits - 1
+	next := tx.set.shards[shard].dbs[tx.db].keys.Scan(cursor&inTable, count, func(e *ds.Entry) {
 		if !tx.overdue(e) {
 			fn(e.Key(), kindOf(e))
 		}
@@ -290,7 +291,7 @@ func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind)) uin
 		}
 		return uint64(shard+1) << cursorBits
 	}
-	return uint64(shard)<<cursorBits | next>>posShift
+	return uint64(shard)<<cursorBits | next
 }
 
 // RandomKey returns a random live key of the selected database, nil if there is
