@@ -8,7 +8,7 @@ type Limits struct {
 	MaxArgs        int   // arguments of one command, its name included
 	MaxBulkBytes   int64 // one argument (proto-max-bulk-len)
 	MaxQueryBytes  int64 // everything that waits to become a command (client-query-buffer-limit)
-	MaxInlineBytes int   // an inline command, or a line that holds a length
+	MaxInlineBytes int   // an inline command, or a line that holds a length; at least 16
 	// Unauthenticated chooses the texts for a client that must log in first:
 	// a length over MaxArgs or MaxBulkBytes is then "unauthenticated", and
 	// "invalid" only if no client may send it.
@@ -20,6 +20,10 @@ const (
 	defaultMaxBulkBytes   = 512 << 20
 	defaultMaxQueryBytes  = 1 << 30
 	defaultMaxInlineBytes = 64 << 10
+
+	// minInlineBytes is more than the longest line that shortLength takes
+	// without counting.
+	minInlineBytes = 16
 
 	unauthenticatedMaxArgs       = 10
 	unauthenticatedMaxBulkBytes  = 16 << 10
@@ -69,7 +73,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	l.MaxArgs = min(l.MaxArgs, math.MaxInt32)
 	l.MaxBulkBytes = min(l.MaxBulkBytes, maxLength)
-	l.MaxInlineBytes = min(l.MaxInlineBytes, maxLength)
+	l.MaxInlineBytes = min(max(l.MaxInlineBytes, minInlineBytes), maxLength)
 	return l
 }
 
