@@ -9,8 +9,10 @@ import (
 func view[T ds.Object](tx *Tx, key []byte) (o T, err error) {
 	e := tx.lookup(key)
 	if e == nil {
+		tx.misses++
 		return o, nil
 	}
+	tx.hits++
 	o, ok := e.Object().(T)
 	if !ok {
 		return o, ErrWrongType

@@ -13,8 +13,10 @@ const KeepTTL = -1
 func (tx *Tx) String(key []byte) (value []byte, ok bool, err error) {
 	e := tx.lookup(key)
 	if e == nil {
+		tx.misses++
 		return nil, false, nil
 	}
+	tx.hits++
 	if e.Object() != nil {
 		return nil, false, ErrWrongType
 	}

@@ -40,6 +40,8 @@ type Tx struct {
 	replay bool
 	undo   *undo
 	eff    [][]byte // scratch: the arguments of an op that had an effect
+
+	hits, misses int64 // values asked for since TakeLookups
 }
 
 // NewTx returns a Tx over the set; log is the position of the log that its
@@ -244,6 +246,14 @@ func (d *database) setDeadline(e *ds.Entry, atMs int64) {
 		d.deadlines.Set(e.Key(), old, atMs)
 		d.keys.SetAux(e, atMs)
 	}
+}
+
+// TakeLookups returns how many values were asked for and there, and not there,
+// and begins to count anew.
+func (tx *Tx) TakeLookups() (hits, misses int64) {
+	hits, misses = tx.hits, tx.misses
+	tx.hits, tx.misses = 0, 0
+	return hits, misses
 }
 
 // used notes the access for OBJECT IDLETIME and for eviction.
