@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"math/rand/v2"
 
 	"kevy/internal/ds"
@@ -260,6 +261,24 @@ func (tx *Tx) EachKey(fn func(key []byte, kind Kind) bool) {
 			return
 		}
 	}
+}
+
+// PrefixStats counts the live keys of the selected database that begin with
+// prefix, and those of them that have a deadline. All shards must be held.
+func (tx *Tx) PrefixStats(prefix []byte) (keys, expires int) {
+	tx.mustHoldAll()
+	for _, sh := range tx.set.shards {
+		sh.dbs[tx.db].keys.Each(func(e *ds.Entry) bool {
+			if !tx.overdue(e) && bytes.HasPrefix(e.Key(), prefix) {
+				keys++
+				if e.Aux() != 0 {
+					expires++
+				}
+			}
+			return true
+		})
+	}
+	return keys, expires
 }
 
 // cursorBits is the part of a SCAN cursor that is the table's own; above it
