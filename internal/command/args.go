@@ -82,6 +82,20 @@ func (a *Args) Int() int64 {
 	return n
 }
 
+// AtLeast returns the next argument as an integer that is not below min; what
+// is no integer, or is below, is err.
+func (a *Args) AtLeast(min int64, err *resp.Error) int64 {
+	b := a.Bytes()
+	if a.err != nil {
+		return 0
+	}
+	n, ok := ParseInt(b)
+	if !ok || n < min {
+		a.Fail(err)
+	}
+	return n
+}
+
 // Float returns the next argument as a number, infinities included, NaN not;
 // anything else is ErrNotFloat.
 func (a *Args) Float() float64 {

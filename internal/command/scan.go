@@ -18,6 +18,8 @@ type ScanOptions struct {
 	Count int    // at least 1
 	Match []byte // nil: everything
 	Type  []byte // nil: every type
+	// NoValues is HSCAN's: fields alone.
+	NoValues bool
 }
 
 // Matches reports whether MATCH lets b pass.
@@ -25,7 +27,12 @@ func (o *ScanOptions) Matches(b []byte) bool { return o.Match == nil || glob.Mat
 
 // ScanOptions reads COUNT and MATCH, and TYPE if the keyspace is scanned; what
 // is none of them is a syntax error.
-func (a *Args) ScanOptions(keyspace bool) ScanOptions {
+func (a *Args) ScanOptions(keyspace bool) ScanOptions { return a.scanOptions(keyspace, false) }
+
+// HashScanOptions reads COUNT, MATCH and NOVALUES.
+func (a *Args) HashScanOptions() ScanOptions { return a.scanOptions(false, true) }
+
+func (a *Args) scanOptions(keyspace, hash bool) ScanOptions {
 	o := ScanOptions{Count: defaultScanCount}
 	for a.More() {
 		switch {
@@ -42,6 +49,8 @@ func (a *Args) ScanOptions(keyspace bool) ScanOptions {
 			}
 		case keyspace && a.Is("TYPE"):
 			o.Type = a.Bytes()
+		case hash && a.Is("NOVALUES"):
+			o.NoValues = true
 		default:
 			a.Fail(ErrSyntax)
 		}
