@@ -1,0 +1,49 @@
+package aof
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrFailed is wrapped by every error after the log has failed for good: an
+	// fsync failed, so that nobody knows what the disk has. Only a new start, which
+	// reads the disk, goes on from there.
+	ErrFailed = errors.New("the log has failed")
+	// ErrStalled is wrapped by errors for as long as the log cannot be written, as
+	// with a full disk. What was appended stays in memory and is written, in order,
+	// once the cause is gone.
+	ErrStalled = errors.New("the log cannot be written")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("the log is closed")
+	// ErrNoFile is returned where a log without files is asked for one.
+	ErrNoFile = errors.New("the log is kept in memory only")
+	// ErrTruncated says that the log does not reach back to the LSN asked for.
+	ErrTruncated = errors.New("the log does not reach back that far")
+	// ErrRDB is wrapped by the error of Recover for a file in RDB format.
+	ErrRDB = errors.New("it is an RDB file, which kevy does not read: " +
+		"set aof-use-rdb-preamble no on the redis-server that wrote it, let it rewrite (BGREWRITEAOF), then start kevy")
+)
+
+// DamageError says that a file of the log is not what was durably written
+// there.
+type DamageError struct {
+	File   string
+	Offset int64 // of the first byte that is not as it should be
+	Reason string
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s is damaged at offset %d: %s", e.File, e.Offset, e.Reason)
+}
+
+// FormatError says that a file was written by a newer version.
+type FormatError struct {
+	File   string
+	Format uint64
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format %d, and this version of kevy reads format %d: it was written by a newer version, so start that one on this directory",
+		e.File, e.Format, formatVersion)
+}

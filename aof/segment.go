@@ -1,0 +1,189 @@
+package aof
+
+import (
+	"path/filepath"
+	"slices"
+	"sort"
+	"sync"
+
+	"kevy/internal/vfs"
+)
+
+// directory is what the log knows of its files.
+type directory struct {
+	fs  vfs.FS
+	dir string // the data directory
+
+	manifestMu sync.Mutex
+	manifest   manifest // as on disk; guarded by manifestMu
+	// baseSeq is the highest number that a base was ever given. One that could not
+	// be installed may be listed all the same. Guarded by manifestMu.
+	baseSeq int64
+
+	segMu    sync.Mutex
+	segments []*segment // by first LSN, feed segments and then listed ones; guarded by segMu
+	base     baseInfo   // guarded by segMu
+	floor    uint64     // lowest LSN that readers still need; guarded by segMu
+	// history is the LSN below which the segments that are listed do not form an
+	// unbroken log; guarded by segMu.
+	history uint64
+}
+
+// baseInfo describes the base that the manifest lists.
+type baseInfo struct {
+	cut   uint64
+	bytes int64
+	ops   uint64
+}
+
+// segment is a file of the log.
+type segment struct {
+	name   string // path; guarded by segMu, as it changes when the file moves to feed/
+	seq    int64  // in the manifest; 0 in feed/
+	first  uint64
+	random uint32
+	unixMs int64 // of the header
+
+	last  uint64 // LSN of the last op that readers may read; guarded by segMu
+	bytes int64  // up to the end of the last block; guarded by segMu
+	// index has about one mark for each markBytes of what was written or read so
+	// far; guarded by segMu.
+	index []mark
+	// positions are those of the header, once known; guarded by segMu.
+	positions []Position
+}
+
+// mark says that the block at offset at begins with LSN lsn.
+type mark struct {
+	lsn uint64
+	at  int64
+}
+
+const markBytes = 256 << 10
+
+func (d *directory) init(opt Options) {
+	d.fs = opt.FS
+	d.dir = opt.Dir
+}
+
+func (d *directory) logDir() string              { return filepath.Join(d.dir, logDirName) }
+func (d *directory) feedDir() string             { return filepath.Join(d.dir, feedDirName) }
+func (d *directory) logPath(name string) string  { return filepath.Join(d.dir, logDirName, name) }
+func (d *directory) feedPath(name string) string { return filepath.Join(d.dir, feedDirName, name) }
+
+// mark notes where a block begins. The caller holds segMu, or is alone.
+func (s *segment) mark(lsn uint64, at int64) {
+	if n := len(s.index); n == 0 || at >= s.index[n-1].at+markBytes {
+		s.index = append(s.index, mark{lsn, at})
+	}
+}
+
+// before returns the mark of a block at or before the one with lsn; offset 0 is
+// the beginning of the file. The caller holds segMu.
+func (s *segment) before(lsn uint64) mark {
+	// Of several marks with one LSN the first is taken: the others may stand
+	// behind a line that belongs to it.
+	i := sort.Search(len(s.index), func(i int) bool { return s.index[i].lsn >= lsn })
+	if i < len(s.index) && s.index[i].lsn == lsn {
+		return s.index[i]
+	}
+	if i == 0 {
+		return mark{lsn: s.first}
+	}
+	return s.index[i-1]
+}
+
+// wrote notes a block that was written at offset at and ends at end.
+func (d *directory) wrote(s *segment, first, last uint64, at, end int64) {
+	d.segMu.Lock()
+	defer d.segMu.Unlock()
+	s.mark(first, at)
+	s.last = last
+	s.bytes = end
+}
+
+// add puts a new segment at the end of the list.
+func (d *directory) add(s *segment) {
+	d.segMu.Lock()
+	defer d.segMu.Unlock()
+	d.segments = append(d.segments, s)
+}
+
+// find returns the segment that holds lsn, nil if none does.
+func (d *directory) find(lsn uint64) *segment {
+	i := sort.Search(len(d.segments), func(i int) bool { return d.segments[i].first > lsn })
+	if i == 0 || lsn < d.history {
+		return nil
+	}
+	return d.segments[i-1]
+}
+
+// oldest returns the lowest LSN that a segment holds without a gap up to the
+// end, next if there is none.
+func (d *directory) oldest(next uint64) uint64 {
+	d.segMu.Lock()
+	defer d.segMu.Unlock()
+	for _, s := range d.segments {
+		if s.first >= d.history {
+			return s.first
+		}
+	}
+	return next
+}
+
+// SetFloor says that no reader needs ops below lsn any more. Segments wholly
+// below it that recovery does not need either are removed.
+func (l *Log) SetFloor(lsn uint64) {
+	if l.opt.NoFile {
+		return
+	}
+	for _, s := range l.dir.dropBelow(lsn) {
+		// Nobody finds the segment any more; a reader that has it open goes on. The
+		// removal needs no fsync: a file that comes back is seen to at the next open.
+		if err := l.dir.fs.Remove(s.name); err != nil {
+			l.opt.Logger.Warn("an old segment of the log cannot be removed", "file", s.name, "err", err)
+		}
+	}
+}
+
+// dropBelow raises the floor and takes the feed segments below it off the list.
+func (d *directory) dropBelow(floor uint64) (dropped []*segment) {
+	d.segMu.Lock()
+	defer d.segMu.Unlock()
+	d.floor = max(d.floor, floor)
+	n := 0
+	for n < len(d.segments) && d.segments[n].seq == 0 && d.segments[n].last < d.floor {
+		n++
+	}
+	dropped = d.segments[:n:n]
+	d.segments = append([]*segment(nil), d.segments[n:]...)
+	return dropped
+}
+
+// retire moves a segment that the manifest no longer lists to feed/, or removes
+// it if readers do not need it.
+func (d *directory) retire(s *segment) error {
+	d.segMu.Lock()
+	if s.last >= s.first && s.last >= d.floor && s.first >= d.history {
+		defer d.segMu.Unlock()
+		to := d.feedPath(feedName(s.first))
+		if err := d.fs.Rename(s.name, to); err != nil {
+			return err
+		}
+		s.name, s.seq = to, 0
+		return nil
+	}
+	d.segments = slices.DeleteFunc(d.segments, func(other *segment) bool { return other == s })
+	d.segMu.Unlock()
+	return d.fs.Remove(s.name)
+}
+
+// OldestLSN is the lowest LSN that a reader can be opened at.
+func (l *Log) OldestLSN() uint64 {
+	if l.opt.NoFile {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.mem.oldest(l.last.Load() + 1)
+	}
+	return l.dir.oldest(l.written.Load() + 1)
+}

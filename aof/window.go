@@ -1,0 +1,74 @@
+package aof
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"kevy/internal/vfs"
+)
+
+const (
+	windowBytes     = 256 << 10
+	maxWindowedKept = 4 << 20
+)
+
+// window reads a file at any offset, in large pieces.
+type window struct {
+	f    vfs.File
+	size int64 // the file counts as ending here
+	at   int64 // offset of buf
+	buf  []byte
+}
+
+// peek returns n bytes at offset at, fewer at the end of the file. They are
+// valid until the next call.
+func (w *window) peek(at int64, n int64) ([]byte, error) {
+	n = min(n, w.size-at)
+	if n <= 0 {
+		return nil, nil
+	}
+	if at < w.at || at+n > w.at+int64(len(w.buf)) {
+		if err := w.fill(at, n); err != nil {
+			return nil, err
+		}
+	}
+	from := at - w.at
+	return w.buf[from : from+n : from+n], nil
+}
+
+func (w *window) fill(at, n int64) error {
+	want := min(max(n, windowBytes), w.size-at)
+	var kept []byte
+	if at >= w.at && at < w.at+int64(len(w.buf)) {
+		kept = w.buf[at-w.at:]
+	}
+	if int64(cap(w.buf)) < want || cap(w.buf) > maxWindowedKept && want <= windowBytes {
+		w.buf = make([]byte, 0, want)
+	}
+	w.buf = append(w.buf[:0], kept...)
+	w.at = at
+	for int64(len(w.buf)) < want {
+		had := len(w.buf)
+		got, err := w.f.ReadAt(w.buf[had:want], at+int64(had))
+		w.buf = w.buf[:had+got]
+		if int64(len(w.buf)) == want {
+			return nil
+		}
+		if err == nil && got > 0 {
+			continue
+		}
+		w.buf = w.buf[:0]
+		if err == nil || errors.Is(err, io.EOF) {
+			err = fmt.Errorf("read %s: it is shorter than it was", w.f.Name())
+		}
+		return err
+	}
+	return nil
+}
+
+// reset makes w read another file.
+func (w *window) reset(f vfs.File, size int64) {
+	w.f, w.size = f, size
+	w.at, w.buf = 0, w.buf[:0]
+}
