@@ -31,6 +31,22 @@ func (a *Args) RandomCount() (n int64, repeat bool) {
 	return max(n, -n), n < 0
 }
 
+// RandomCountWith reads the count and the option of HRANDFIELD or ZRANDMEMBER,
+// which are all that is left.
+func (a *Args) RandomCountWith(option string) (n int64, repeat, with bool) {
+	n, repeat = a.RandomCount()
+	if a.Len() > 0 {
+		with = a.Is(option)
+		if !with || a.Len() > 0 {
+			a.Fail(ErrSyntax)
+		}
+	}
+	if with && n > math.MaxInt64/2 {
+		a.Fail(ErrRange)
+	}
+	return n, repeat, with
+}
+
 // MaxRepeatedBytes bounds the reply of a command that answers the same elements
 // as often as it is told to. Redis has no bound but its memory.
 const MaxRepeatedBytes = 256 << 20

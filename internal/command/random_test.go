@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -62,6 +63,34 @@ func TestRandomCount(t *testing.T) {
 		}
 		if n != c.n || repeat != c.repeat {
 			t.Errorf("%s: %d %v", c.text, n, repeat)
+		}
+	}
+}
+
+func TestRandomCountWith(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"3", "3 false false"},
+		{"-3 withvalues", "3 true true"},
+		{"4611686018427387903 WITHVALUES", "4611686018427387903 false true"},
+		{"4611686018427387904 WITHVALUES", "ERR value is out of range"},
+		{"-4611686018427387904 WITHVALUES", "ERR value is out of range"},
+		{"4611686018427387904", "4611686018427387904 false false"},
+		{"4611686018427387904 WITHVALUES x", "ERR syntax error"},
+		{"x WITHSCORES", "ERR value is not an integer or out of range"},
+		{"1 WITHSCORES", "ERR syntax error"},
+		{"1 WITHVALUES WITHVALUES", "ERR syntax error"},
+	} {
+		var a Args
+		for _, arg := range strings.Fields(c.text) {
+			a.rest = append(a.rest, []byte(arg))
+		}
+		n, repeat, with := a.RandomCountWith("WITHVALUES")
+		got := fmt.Sprint(n, repeat, with)
+		if err := a.Err(); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%q: %s, want %s", c.text, got, c.want)
 		}
 	}
 }
