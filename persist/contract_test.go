@@ -66,6 +66,7 @@ type model struct {
 	followers []*follower
 
 	bumps, resumes int
+	liar           bool // the disk loses what it called durable
 }
 
 func newModel(t *testing.T, seed uint64) *model {
@@ -107,6 +108,9 @@ func (m *model) open() error {
 		m.bumps++
 	}
 	m.durable = len(m.ops)
+	if known := side.KnownDurableLSN(); known > uint64(len(m.ops)) && !m.liar {
+		m.t.Fatalf("LSN %d was known to be durable, the log ends with %d", known, len(m.ops))
+	}
 	m.follow(&h)
 	return nil
 }
@@ -746,6 +750,31 @@ func appendOp(t *testing.T, m *model) {
 	must(t, f.Close())
 }
 
+func TestKnownDurableLSN(t *testing.T) {
+	m := newModel(t, 1)
+	must(t, m.open())
+	known := func() uint64 {
+		side, err := ReadSidecars(m.fs, "data", modelShards)
+		must(t, err)
+		return side.KnownDurableLSN()
+	}
+	must(t, m.some(3))
+	if got := known(); got != 0 {
+		t.Fatalf("nothing was said to be durable, but %d is", got)
+	}
+	must(t, m.flushAll())
+	must(t, m.some(2))
+	must(t, m.sync())
+	must(t, sidecars(m))
+	if got := known(); got != 4 {
+		t.Fatalf("an end: %d", got)
+	}
+	must(t, m.close())
+	if got := known(); got != 6 {
+		t.Fatalf("a marker: %d", got)
+	}
+}
+
 func TestNewHistoryDropsTheLineage(t *testing.T) {
 	m := newModel(t, 3)
 	must(t, m.open())
@@ -807,6 +836,7 @@ func TestEndsAreClippedToWhatWasRecovered(t *testing.T) {
 	must(t, m.sync())
 	must(t, sidecars(m))
 	before := m.contract.History()
+	m.liar = true
 	must(t, m.log.Truncate(int64(bytes.Index(readAll(t, m.log), []byte("op 3 ")))))
 	must(t, m.log.Sync())
 	m.crash(true)

@@ -413,3 +413,24 @@ func (s *Sidecars) removeMarks() error {
 	// durable yet.
 	return s.fs.SyncDir(s.dir)
 }
+
+// KnownDurableLSN returns the highest LSN of which the sidecars say that it was
+// fsynced: the tail of a clean close, or the end of a generation. A log that
+// ends before it has lost what was durable.
+func (s *Sidecars) KnownDurableLSN() uint64 {
+	var known uint64
+	for _, m := range s.marks {
+		if m != nil {
+			known = max(known, m.tail.LSN)
+		}
+	}
+	for _, st := range s.streams {
+		if st == nil {
+			continue
+		}
+		for _, p := range st.Lineage {
+			known = max(known, p.EndLSN)
+		}
+	}
+	return known
+}
