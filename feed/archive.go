@@ -1,0 +1,68 @@
+package feed
+
+import "errors"
+
+// ErrTruncated says that the log does not reach back to an LSN.
+var ErrTruncated = errors.New("the log does not reach back that far")
+
+// Archive is the log as the feed needs it: the only place where frames are
+// kept. LSNs are those of the log.
+type Archive interface {
+	// OpenAt returns a reader whose first span holds lsn, or begins with it, lsn
+	// being at most Last()+1. The error matches ErrTruncated if lsn lies below
+	// OldestLSN.
+	OpenAt(lsn uint64) (ArchiveReader, error)
+	// OldestLSN is the lowest LSN that a reader can be opened at: the first op of
+	// a block.
+	OldestLSN() uint64
+	// Last is the LSN of the last op appended, Durable that of the last one
+	// fsynced.
+	Last() uint64
+	Durable() uint64
+	// Segments lists the files of the log that readers may read, oldest first; none
+	// for a log without files.
+	Segments() []Segment
+	// MemoryBytes is what the recent log takes in memory.
+	MemoryBytes() int64
+	// SetFloor says that no reader needs ops below lsn any more.
+	SetFloor(lsn uint64)
+}
+
+// ArchiveReader reads the log forward.
+type ArchiveReader interface {
+	// Next returns the next span, and false at the tail, after which it may be
+	// called again. The error matches ErrTruncated if what comes next was
+	// removed.
+	Next() (Span, bool, error)
+	Close()
+}
+
+// Span is a stretch of the log: whole commits in LSN order.
+type Span struct {
+	FirstLSN uint64
+	Ops      int // in the payload
+	UnixMs   int64
+	// BlockStart says that the payload selects its own database.
+	BlockStart bool
+	// Payload is valid until the next call of Next or Close.
+	Payload []byte
+}
+
+// Segment is a file of the log.
+type Segment struct {
+	FirstLSN uint64
+	Bytes    int64
+	// LastMs is the unix time in milliseconds of the last op or later; of the
+	// file's beginning if it has none.
+	LastMs int64
+	// Positions returns where the streams stand at FirstLSN, as the file's first
+	// lines say; nil if it does not say.
+	Positions func() ([]Position, error)
+}
+
+// Position says which offset the next frame of a stream has.
+type Position struct {
+	Stream     int
+	Generation uint64
+	Next       uint64
+}

@@ -1,0 +1,91 @@
+package feed
+
+import (
+	"errors"
+
+	"kevy/persist"
+)
+
+// Info is the state of one stream.
+type Info struct {
+	Stream     int
+	Generation uint64
+	Oldest     Cursor // the oldest cursor still served
+	Next       uint64 // offset of the next frame
+	// Durable is the cursor up to which frames are fsynced; equal to Oldest where
+	// nothing is.
+	Durable Cursor
+	// MemoryBytes and DiskBytes are what the log takes that this stream, as all
+	// others, is read from.
+	MemoryBytes, DiskBytes int64
+	Lineage                []PastGeneration
+	// Waiting is the number of readers that wait for the next frame.
+	Waiting int
+}
+
+// PastGeneration is a generation that has ended.
+type PastGeneration struct {
+	Generation uint64
+	End        uint64 // number of its frames
+	EndLSN     uint64
+	Why        persist.Why
+}
+
+// Info returns the state of a stream.
+func (s *Source) Info(stream int) (Info, error) {
+	oldest, err := s.Oldest(stream)
+	if err != nil {
+		return Info{}, err
+	}
+	v := s.view.Load()
+	info := Info{
+		Stream: stream, Generation: v.live.draw + uint64(stream), Oldest: oldest, Next: v.live.nextOf(stream), Durable: oldest,
+		MemoryBytes: s.archive.MemoryBytes(), Waiting: int(s.waiting[stream].waiters.Load()),
+	}
+	if !s.opt.NeverDurable {
+		at, err := s.CursorAt(stream, s.archive.Durable()+1)
+		switch {
+		case err == nil:
+			info.Durable = at
+		case !errors.Is(err, ErrTruncated):
+			return Info{}, err
+		}
+	}
+	for _, seg := range s.archive.Segments() {
+		info.DiskBytes += seg.Bytes
+	}
+	for k := range v.past {
+		if g := v.ended(stream, k); g.end != unknownEnd {
+			info.Lineage = append(info.Lineage, PastGeneration{g.number, g.end, g.endLSN, g.why})
+		}
+	}
+	return info, nil
+}
+
+// Tend gives up history beyond the retention as of nowMs (unix milliseconds) and
+// what readers hold that did not come back. It is called every second or so.
+func (s *Source) Tend(nowMs int64) {
+	s.cache.expire()
+	if floor := s.floor(nowMs); floor > 0 {
+		s.archive.SetFloor(floor)
+	}
+}
+
+// floor returns the lowest LSN that the retention keeps, 0 if it keeps all.
+func (s *Source) floor(nowMs int64) uint64 {
+	segs := s.archive.Segments()
+	var bytes int64
+	for i := len(segs) - 1; i >= 0; i-- {
+		bytes += segs[i].Bytes
+		tooMuch := s.opt.RetainBytes >= 0 && bytes > s.opt.RetainBytes
+		tooOld := s.opt.RetainMs > 0 && segs[i].LastMs < nowMs-s.opt.RetainMs
+		if !tooMuch && !tooOld {
+			continue
+		}
+		if i+1 < len(segs) {
+			return segs[i+1].FirstLSN
+		}
+		return s.archive.Last() + 1
+	}
+	return 0
+}

@@ -1,0 +1,382 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// Limits and defaults of a read.
+const (
+	DefaultCount = 256
+	MaxCount     = 65536
+	DefaultBytes = 1 << 20
+	MaxBytes     = MaxScanBytes
+	// MaxScanBytes is how much log one read decodes at most.
+	MaxScanBytes = 64 << 20
+	// MaxBlock is how long one read waits at most.
+	MaxBlock = time.Minute
+
+	// filteredPause is the least time between two looks of a reader whose filter
+	// let nothing pass: a rare filter must not cost a wake-up for every commit.
+	filteredPause = time.Millisecond
+	// durablePause is the time between two looks at the durable LSN.
+	durablePause = 5 * time.Millisecond
+)
+
+// Request says what to read.
+type Request struct {
+	Stream int
+	Cursor Cursor
+	// Filter is the frames wanted, nil all. It must not change during the call.
+	Filter *Filter
+	// Count and Bytes bound the frames and their bytes, rounded up to a commit's
+	// end; 0 takes the default, more than the limit the limit.
+	Count, Bytes int
+	// Durable asks for fsynced frames only.
+	Durable bool
+	// Block says how long to wait for a frame; 0 not at all.
+	Block time.Duration
+	// Strict refuses every generation but the current one.
+	Strict bool
+}
+
+func (r *Request) count() int {
+	if r.Count == 0 {
+		return DefaultCount
+	}
+	return min(max(r.Count, 1), MaxCount)
+}
+
+func (r *Request) bytes() int {
+	if r.Bytes == 0 {
+		return DefaultBytes
+	}
+	return min(max(r.Bytes, 1), MaxBytes)
+}
+
+// Since reads on from a cursor into b, which it releases first. Without a frame
+// to deliver, the cursor in b may still have moved, over frames that the filter
+// left out or into the next generation; a reader has caught up when it has not.
+// It returns ctx.Err() if ctx ends while it waits.
+//
+// The errors are *ResyncError, ErrAhead, ErrNeedsLog, ErrClosed, and what
+// reading the log returned.
+func (s *Source) Since(ctx context.Context, req *Request, b *Batch) error {
+	b.Release()
+	if req.Durable && s.opt.NeverDurable {
+		return ErrNeedsLog
+	}
+	rd := read{source: s, req: req, batch: b, filter: req.Filter, count: req.count(), bytes: req.bytes(), at: req.Cursor}
+	var deadline time.Time
+	for {
+		again, err := rd.once()
+		if err != nil {
+			return rd.resync(err)
+		}
+		if !again || req.Block <= 0 {
+			return nil
+		}
+		if deadline.IsZero() {
+			deadline = time.Now().Add(min(req.Block, MaxBlock))
+		}
+		if ok, err := rd.wait(ctx, deadline); err != nil || !ok {
+			return err
+		}
+	}
+}
+
+// read is one read on its way.
+type read struct {
+	source       *Source
+	req          *Request
+	batch        *Batch
+	filter       *Filter
+	count, bytes int
+
+	at      Cursor
+	scanned int
+
+	// Of the last look:
+	live    uint64 // draw of the current generation
+	visible uint64 // last LSN published of the cursor's generation
+	limit   uint64 // last LSN that could be delivered
+	ended   bool   // the cursor's generation is a past one
+	moved   bool   // frames were passed over that the filter left out
+}
+
+// once looks for frames once. again says that there is nothing to tell and that
+// waiting may change that.
+func (rd *read) once() (again bool, err error) {
+	s, b := rd.source, rd.batch
+	v := s.view.Load()
+	g, ok := v.find(rd.req.Stream, rd.at.Generation)
+	switch {
+	case !ok || rd.req.Strict && g.ended:
+		return false, &ResyncError{Reason: ReasonGeneration}
+	case g.ended && rd.at.Offset > g.end:
+		return false, &ResyncError{Reason: ReasonLost}
+	case rd.at.Offset > g.end:
+		return false, ErrAhead
+	}
+	rd.live, rd.ended, rd.visible, rd.limit = v.live.draw, g.ended, g.endLSN, g.endLSN
+	if rd.req.Durable {
+		rd.limit = min(rd.limit, s.archive.Durable())
+	}
+	if g.ended && rd.at.Offset == g.end && rd.limit == g.endLSN {
+		b.Generation, b.Next, b.CompleteLSN = g.next, 0, g.endLSN
+		return false, nil
+	}
+	sc, err := s.seek(rd.req.Stream, &g, rd.at.Offset, g.endLSN)
+	if err != nil {
+		return false, err
+	}
+	if sc.pos.offset < rd.at.Offset && sc.pos.lsn > g.endLSN {
+		// The frame before the cursor is being published right now.
+		sc.close()
+		return rd.retry()
+	}
+	err = rd.collect(sc)
+	if err != nil && (b.Len() == 0 || !errors.Is(err, ErrTruncated)) {
+		sc.close()
+		return false, err
+	}
+	rd.moved = sc.pos.offset > rd.at.Offset
+	rd.at.Offset = max(rd.at.Offset, sc.pos.offset)
+	b.Generation, b.Next, b.CompleteLSN = g.number, rd.at.Offset, sc.pos.lsn-1
+	switch {
+	case b.large != nil:
+		b.scan, b.source = sc, s
+	case err != nil:
+		// What was read before the log was shortened is good; the next read says the
+		// rest.
+		sc.close()
+	default:
+		s.cache.put(sc)
+	}
+	atEnd := g.ended && rd.at.Offset == g.end
+	return b.Len() == 0 && !atEnd && rd.scanned < MaxScanBytes, nil
+}
+
+// publishAttempts is how often a reader looks for a frame that is counted but
+// not visible: the two are a few instructions apart.
+const publishAttempts = 10000
+
+func (rd *read) retry() (again bool, err error) {
+	s := rd.source
+	for range publishAttempts {
+		if v := s.view.Load(); v.live.last.Load() > rd.visible || v.live.draw != rd.live {
+			return rd.once()
+		}
+		runtime.Gosched()
+	}
+	return false, fmt.Errorf("%w: it ends before offset %d of stream %s", errLog, rd.at.Offset, s.StreamName(rd.req.Stream))
+}
+
+// collect decodes commits into the batch until one of the limits is reached.
+func (rd *read) collect(sc *scan) error {
+	b := rd.batch
+	for b.large == nil && len(b.recs) < rd.count && len(b.buf) < rd.bytes && rd.scanned < MaxScanBytes && sc.pos.lsn <= rd.limit {
+		ok, err := sc.fill()
+		if err != nil || !ok {
+			return err
+		}
+		if more, err := rd.commit(sc); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit decodes the commit in front. more is false if it has to be left for
+// the next read.
+func (rd *read) commit(sc *scan) (more bool, err error) {
+	b := rd.batch
+	border, recs, bytes := sc.pos, len(b.recs), len(b.buf)
+	leave := func() (bool, error) {
+		b.truncate(recs, bytes)
+		sc.pos = border
+		return false, nil
+	}
+	large, frames := false, 0
+	for last := false; !last; {
+		f, in, err := sc.next()
+		if err != nil {
+			return false, err
+		}
+		last = f.Last
+		if !in {
+			continue
+		}
+		if sc.pos.offset <= rd.at.Offset {
+			continue // before a cursor inside the commit
+		}
+		if rd.filter.losesTrack(f) {
+			if recs > 0 {
+				return leave()
+			}
+			return false, &ResyncError{Reason: ReasonSwapDB}
+		}
+		if !rd.filter.passes(f) {
+			continue
+		}
+		frames++
+		if large {
+			continue
+		}
+		b.add(f, sc.pos.offset-1, sc.pos.lsn-1, sc.unixMs)
+		if len(b.buf)-bytes > largeCommitBytes {
+			if recs > 0 {
+				return leave()
+			}
+			large = true
+			b.truncate(0, 0)
+		}
+	}
+	if sc.pos.lsn-1 > rd.limit {
+		return leave()
+	}
+	rd.scanned += border.ops.Rest() - sc.pos.ops.Rest()
+	if large {
+		b.large = &largeCommit{
+			border: border, from: rd.at.Offset, first: border.offset, last: sc.pos.offset - 1, filter: rd.filter, frames: frames,
+		}
+		return true, nil
+	}
+	for i := recs; i < len(b.recs); i++ {
+		b.recs[i].first, b.recs[i].last = border.offset, sc.pos.offset-1
+	}
+	return true, nil
+}
+
+// wait returns true once there may be more to read, false at the deadline.
+func (rd *read) wait(ctx context.Context, deadline time.Time) (bool, error) {
+	s := rd.source
+	left := time.Until(deadline)
+	if left <= 0 {
+		return false, nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	if rd.moved {
+		if err := s.pause(ctx, min(filteredPause, left)); err != nil {
+			return false, err
+		}
+	}
+	list := &s.waiting[rd.req.Stream]
+	all := list.join()
+	defer list.leave()
+	for {
+		v := s.view.Load()
+		if v.live.draw != rd.live {
+			return true, nil
+		}
+		if unread := rd.ended || v.live.nextOf(rd.req.Stream) > rd.at.Offset; unread && rd.req.Durable {
+			if s.archive.Durable() > rd.limit {
+				return true, nil
+			}
+			// Nothing announces that the log was fsynced.
+			pause := min(durablePause, time.Until(deadline))
+			if pause <= 0 {
+				return false, nil
+			}
+			if err := s.pause(ctx, pause); err != nil {
+				return false, err
+			}
+			continue
+		} else if unread && v.live.last.Load() > rd.limit {
+			return true, nil
+		}
+		select {
+		case <-list.token:
+			list.wakeOthers()
+			all = list.current()
+		case <-all:
+			all = list.current()
+		case <-timer.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-s.closed:
+			return false, ErrClosed
+		}
+	}
+}
+
+// pause waits; the error says that ctx or the source ended meanwhile.
+func (s *Source) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closed:
+		return ErrClosed
+	}
+}
+
+// resync completes an error with where the reader can go.
+func (rd *read) resync(err error) error {
+	if errors.Is(err, ErrTruncated) {
+		err = &ResyncError{Reason: ReasonEvicted}
+	}
+	var e *ResyncError
+	if !errors.As(err, &e) {
+		return err
+	}
+	e.Strict = rd.req.Strict
+	e.Tail = rd.source.Tail(rd.req.Stream)
+	e.Oldest = e.Tail
+	if !e.Strict {
+		oldest, err := rd.source.Oldest(rd.req.Stream)
+		if err != nil {
+			return err
+		}
+		e.Oldest = oldest
+	}
+	return e
+}
+
+// Get reads the whole commit that holds an offset into b, and returns the
+// offsets of its first and last frame. The errors are *NotFoundError if the
+// offset is not written yet, and those of Since.
+func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err error) {
+	b.Release()
+	req := Request{Stream: stream, Cursor: at}
+	rd := read{source: s, req: &req, batch: b, count: 1, bytes: MaxBytes, at: at}
+	g, ok := s.view.Load().find(stream, at.Generation)
+	switch {
+	case !ok:
+		return 0, 0, rd.resync(&ResyncError{Reason: ReasonGeneration})
+	case at.Offset >= g.end && g.ended:
+		return 0, 0, rd.resync(&ResyncError{Reason: ReasonLost})
+	case at.Offset >= g.end:
+		return 0, 0, &NotFoundError{Tail: s.Tail(stream)}
+	}
+	// An offset just published may be counted and not yet visible.
+	sc, err := s.seek(stream, &g, at.Offset, g.endLSN)
+	if err != nil {
+		return 0, 0, rd.resync(err)
+	}
+	rd.limit = g.endLSN
+	rd.at.Offset = 0
+	if err := rd.collect(sc); err != nil {
+		sc.close()
+		return 0, 0, rd.resync(err)
+	}
+	if b.Len() == 0 {
+		sc.close()
+		return 0, 0, &NotFoundError{Tail: Cursor{g.number, at.Offset}}
+	}
+	b.Generation, b.Next, b.CompleteLSN = g.number, sc.pos.offset, sc.pos.lsn-1
+	if b.large != nil {
+		b.scan, b.source = sc, s
+		return b.large.first, b.large.last, nil
+	}
+	s.cache.put(sc)
+	return b.recs[0].first, b.recs[0].last, nil
+}
