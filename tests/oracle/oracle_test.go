@@ -1,0 +1,202 @@
+package oracle
+
+import (
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"kevy/tests/process"
+	"kevy/tests/wire"
+)
+
+// roundSteps is how many commands run between two empty keyspaces.
+const roundSteps = 4000
+
+// maxReports is how many different differences are reduced and printed before the run stops.
+const maxReports = 8
+
+func number(t *testing.T, variable string, def uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return def
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// TestRandomCommands runs KEVY_ORACLE_COMMANDS commands from KEVY_SEED on both servers.
+func TestRandomCommands(t *testing.T) {
+	def := uint64(200_000)
+	if testing.Short() {
+		def = 20_000
+	}
+	total := number(t, "KEVY_ORACLE_COMMANDS", def)
+	seed := number(t, "KEVY_SEED", uint64(time.Now().UnixNano()>>10))
+	t.Logf("KEVY_SEED=%d KEVY_ORACLE_COMMANDS=%d", seed, total)
+	oracle := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no"}})
+	server := process.Start(t, process.Subject(t), process.Config{})
+	const conns = 4
+	pair, err := NewPair(oracle.Dial, server.Dial, conns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pair.Close()
+	reported := map[string]bool{}
+	done := uint64(0)
+	for round := uint64(0); done < total && len(reported) < maxReports; round++ {
+		g := NewGenerator(seed+round, time.Now().UnixMilli(), Options{Conns: conns})
+		steps := make([]Step, min(roundSteps, total-done))
+		for i := range steps {
+			steps[i] = g.Next()
+		}
+		done += uint64(len(steps))
+		diff, err := pair.Run(steps, 1000)
+		if err != nil {
+			t.Fatalf("KEVY_SEED=%d: %v", seed+round, err)
+		}
+		if diff == nil || reported[diff.What] {
+			continue
+		}
+		reported[diff.What] = true
+		short, last := pair.Shrink(steps, diff, 40*time.Second)
+		var b strings.Builder
+		for _, s := range short {
+			b.WriteString(s.String() + "\n")
+		}
+		t.Errorf("KEVY_SEED=%d KEVY_ORACLE_COMMANDS=%d: the servers differ (%s) after\n%s  oracle: %s\n  server: %s",
+			seed+round, roundSteps, last.What, b.String(), clip(last.Want), clip(last.Got))
+	}
+	for _, line := range pair.Allowed() {
+		t.Log(line)
+	}
+	checkCoverage(t, pair, done)
+}
+
+// checkCoverage makes sure that a long run has really tried every command, and most of them with and without success.
+func checkCoverage(t *testing.T, pair *Pair, done uint64) {
+	if done < 100_000 || t.Failed() {
+		return
+	}
+	neverWorks := map[string]bool{"OBJECT FREQ": true}
+	var lines []string
+	for _, m := range makers {
+		n := m.name
+		calls, errors := pair.Calls[n], pair.Errors[n]
+		lines = append(lines, n+" "+strconv.Itoa(calls)+"/"+strconv.Itoa(errors))
+		if calls < 20 {
+			t.Errorf("%s was called %d times in %d commands", n, calls, done)
+		}
+		// The rare ones can only fail by a wrong number of arguments.
+		if errors == 0 && m.weight > 1 {
+			t.Errorf("%s never failed in %d calls", n, calls)
+		}
+		if errors == calls && !neverWorks[n] {
+			t.Errorf("%s never worked in %d calls", n, calls)
+		}
+	}
+	sort.Strings(lines)
+	t.Logf("calls/errors: %s", strings.Join(lines, ", "))
+	const atLeast = 150
+	if len(lines) < atLeast {
+		t.Errorf("the generator knows %d commands, fewer than %d", len(lines), atLeast)
+	}
+}
+
+// TestFindsAndShrinks plants a difference and checks that it is found and reduced to what matters.
+func TestFindsAndShrinks(t *testing.T) {
+	oracle := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no"}})
+	// The second server turns to another encoding earlier, which only the comparison of keyspaces or
+	// OBJECT ENCODING can show.
+	other := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no", "--set-max-intset-entries", "3"}})
+	pair, err := NewPair(oracle.Dial, other.Dial, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pair.Close()
+	g := NewGenerator(7, time.Now().UnixMilli(), Options{Conns: 4})
+	steps := make([]Step, roundSteps)
+	for i := range steps {
+		steps[i] = g.Next()
+	}
+	diff, err := pair.Run(steps, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff == nil {
+		t.Fatal("the planted difference was not found")
+	}
+	short, last := pair.Shrink(steps, diff, 60*time.Second)
+	if len(short) > 6 {
+		t.Errorf("reduced to %d steps only: %v", len(short), short)
+	}
+	if !strings.Contains(last.Want+last.Got, "intset") {
+		t.Errorf("the reduced steps show something else: %s", last)
+	}
+}
+
+func TestSame(t *testing.T) {
+	for _, c := range []struct {
+		m         mode
+		want, got string
+		ok        bool
+	}{
+		{exact, `"a"`, `"a"`, true},
+		{exact, `"a"`, `"b"`, false},
+		{exact, `$nil`, `*nil`, false},
+		{unordered, `["a", "b"]`, `["b", "a"]`, true},
+		{unordered, `["a", "b"]`, `["b", "b"]`, false},
+		{unorderedPairs, `["a", "1", "b", "2"]`, `["b", "1", "a", "2"]`, false},
+		{unorderedPairs, `map{"a": "1", "b": "2"}`, `map{"b": "2", "a": "1"}`, true},
+		{scores, `"0.10000000000000001"`, `"0.1"`, true},
+		{scores, `"0.10000000000000001"`, `"0.2"`, false},
+		{scores, `["1.0", "2"]`, `["1", "2"]`, false},
+		{scores, `["a", ,0.10000000000000001]`, `["a", ,0.1]`, true},
+		{clock, ":1000000", ":1000900", true},
+		{clock, ":1000000", ":1000", false},
+		{clock, ":-1", ":5", false},
+		{random, `["a"]`, `["b"]`, true},
+		{random, `["a"]`, `["b", "c"]`, false},
+		{shape, ":1", ":2", true},
+		{shape, ":1", `"2"`, false},
+		{random, "-ERR a", "-ERR b", false},
+	} {
+		want, _, err := wire.Parse(c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := wire.Parse(c.got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same(c.m, want, got) != c.ok {
+			t.Errorf("mode %d: %s and %s: %v", c.m, c.want, c.got, !c.ok)
+		}
+	}
+}
+
+func TestAllowList(t *testing.T) {
+	list, err := parseAllow("command ZRANK z .*\noracle -ERR .*\nserver :\\d+\nreason because\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wire.Reply{Kind: wire.Error, Text: []byte("ERR x")}
+	got := wire.Reply{Kind: wire.Int, Text: []byte("5")}
+	if !list.allows(cmd("ZRANK", "z", "a"), want, got) || list[0].hits != 1 {
+		t.Error("the entry does not match")
+	}
+	if list.allows(cmd("ZRANK", "y", "a"), want, got) || list.allows(cmd("ZRANK", "z", "a"), got, want) {
+		t.Error("the entry matches what it should not")
+	}
+	for _, bad := range []string{"command a\n", "command a\nreason b\n", "nonsense a\n", "command (\n"} {
+		if _, err := parseAllow(bad); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
