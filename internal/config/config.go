@@ -123,9 +123,6 @@ const (
 	AllKeysRandom
 )
 
-// LFU reports whether access frequency decides, not idle time.
-func (p EvictionPolicy) LFU() bool { return p == VolatileLFU || p == AllKeysLFU }
-
 // Locality says who may use a feature.
 type Locality int
 
