@@ -96,6 +96,21 @@ func (a *Args) AtLeast(min int64, err *resp.Error) int64 {
 	return n
 }
 
+// CountedKeys returns the keys that the next argument counts. A number below
+// one is ErrNumKeys; if fewer arguments follow, that is tooFew.
+func (a *Args) CountedKeys(tooFew *resp.Error) [][]byte {
+	n := a.AtLeast(1, ErrNumKeys)
+	if a.err == nil && n > int64(len(a.rest)) {
+		a.Fail(tooFew)
+	}
+	if a.err != nil {
+		return nil
+	}
+	keys := a.rest[:n]
+	a.rest = a.rest[n:]
+	return keys
+}
+
 // Float returns the next argument as a number, infinities included, NaN not;
 // anything else is ErrNotFloat.
 func (a *Args) Float() float64 {

@@ -41,6 +41,7 @@ var (
 	ErrNoSuchKey   = &resp.Error{Code: "ERR", Text: "no such key"}
 	ErrOutOfRange  = &resp.Error{Code: "ERR", Text: "index out of range"}
 	ErrNotPositive = &resp.Error{Code: "ERR", Text: "value is out of range, must be positive"}
+	ErrNumKeys     = &resp.Error{Code: "ERR", Text: "numkeys should be greater than 0"}
 	ErrTooLong     = &resp.Error{Code: "ERR", Text: "string exceeds maximum allowed size (proto-max-bulk-len)"}
 	ErrWrongType   = shard.ErrWrongType
 )
