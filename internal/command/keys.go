@@ -161,7 +161,7 @@ func (s *Spec) FirstLastStep() (first, last, step int) {
 		switch {
 		case first == 0:
 			first, last, step = ks.Index, l, ks.Step
-		case last >= 0 && ks.Index == last+1 && l >= 0:
+		case last >= 0 && ks.Index == last+1:
 			last = l
 		}
 	}
