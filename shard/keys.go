@@ -294,10 +294,14 @@ func (s *Set) ScanShard(cursor uint64) (shard int, ok bool) {
 }
 
 // Scan calls fn for about count keys of the selected database from cursor on,
-// whose shard is held, and returns the next cursor, 0 at the end. A key that is
-// there throughout a full iteration is returned at least once.
+// whose shard is held, and returns the next cursor, 0 at the end and for a
+// cursor that no Scan returned. A key that is there throughout a full iteration
+// is returned at least once.
 func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind)) uint64 {
 	shard := int(cursor >> cursorBits)
+	if shard >= len(tx.set.shards) {
+		return 0
+	}
 	const inTable = 1<<cursorBits - 1
 	next := tx.set.shards[shard].dbs[tx.db].keys.Scan(cursor&inTable, count, func(e *ds.Entry) {
 		if !tx.overdue(e) {
