@@ -141,27 +141,37 @@ func (s *Scanner) control() error {
 
 // command reads one RESP array of bulk strings into s.args and returns its
 // bytes.
-func (s *Scanner) command() ([]byte, error) {
-	b := s.rest
-	n, i, ok := header(b, 0, '*')
-	if !ok || n < 1 {
-		return nil, fmt.Errorf("%w: no command where one begins", ErrPayload)
+func (s *Scanner) command() (raw []byte, err error) {
+	n, args, err := ReadCommand(s.rest, s.args[:0])
+	if err != nil {
+		return nil, err
 	}
-	s.args = s.args[:0]
-	for ; n > 0; n-- {
+	raw = s.rest[:n:n]
+	s.args, s.rest = args, s.rest[n:]
+	return raw, nil
+}
+
+// ReadCommand reads the RESP array of bulk strings that b begins with. It
+// returns the array's length in bytes and its arguments, which point into b and
+// are appended to args; the first is never missing.
+func ReadCommand(b []byte, args [][]byte) (n int, _ [][]byte, err error) {
+	count, i, ok := header(b, 0, '*')
+	if !ok || count < 1 {
+		return 0, nil, fmt.Errorf("%w: no command where one begins", ErrPayload)
+	}
+	for ; count > 0; count-- {
 		size, j, ok := header(b, i, '$')
 		if !ok || size > len(b)-j-2 {
-			return nil, fmt.Errorf("%w: an argument is cut short", ErrPayload)
+			return 0, nil, fmt.Errorf("%w: an argument is cut short", ErrPayload)
 		}
-		s.args = append(s.args, b[j:j+size:j+size])
+		args = append(args, b[j:j+size:j+size])
 		i = j + size
 		if b[i] != '\r' || b[i+1] != '\n' {
-			return nil, fmt.Errorf("%w: an argument does not end where it says", ErrPayload)
+			return 0, nil, fmt.Errorf("%w: an argument does not end where it says", ErrPayload)
 		}
 		i += 2
 	}
-	s.rest = b[i:]
-	return b[:i:i], nil
+	return i, args, nil
 }
 
 // header reads kind, a decimal number and CRLF at b[i:] and returns the number

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"kevy/aof"
+	"kevy/feed"
+)
+
+// archive shows the log to the feed, which is not to know the log's other side.
+type archive struct{ log *aof.Log }
+
+func (a archive) OpenAt(lsn uint64) (feed.ArchiveReader, error) {
+	r, err := a.log.NewReader(lsn)
+	if err != nil {
+		return nil, truncated(err)
+	}
+	return archiveReader{r}, nil
+}
+
+func (a archive) OldestLSN() uint64   { return a.log.OldestLSN() }
+func (a archive) Last() uint64        { return a.log.Last() }
+func (a archive) Durable() uint64     { return a.log.Durable() }
+func (a archive) MemoryBytes() int64  { return a.log.Status().MemoryBytes }
+func (a archive) SetFloor(lsn uint64) { a.log.SetFloor(lsn) }
+
+func (a archive) Segments() []feed.Segment {
+	segs := a.log.Segments()
+	out := make([]feed.Segment, len(segs))
+	for i, s := range segs {
+		// The ops of a segment are not younger than the segment behind it.
+		lastMs := int64(math.MaxInt64)
+		if i+1 < len(segs) {
+			lastMs = segs[i+1].UnixMs
+		}
+		out[i] = feed.Segment{FirstLSN: s.FirstLSN, Bytes: s.Bytes, LastMs: lastMs, Positions: func() ([]feed.Position, error) {
+			if s.Positions != nil {
+				return positions(s.Positions), nil
+			}
+			p, err := a.log.PositionsAt(s.FirstLSN)
+			return positions(p), truncated(err)
+		}}
+	}
+	return out
+}
+
+func positions(in []aof.Position) []feed.Position {
+	out := make([]feed.Position, len(in))
+	for i, p := range in {
+		out[i] = feed.Position{Stream: p.Stream, Generation: p.Generation, Next: p.Next}
+	}
+	return out
+}
+
+// truncated makes the log's error the feed's.
+func truncated(err error) error {
+	if errors.Is(err, aof.ErrTruncated) {
+		return fmt.Errorf("%w: %w", feed.ErrTruncated, err)
+	}
+	return err
+}
+
+type archiveReader struct{ r *aof.Reader }
+
+func (a archiveReader) Next() (feed.Span, bool, error) {
+	s, ok, err := a.r.Next()
+	return feed.Span{FirstLSN: s.FirstLSN, Ops: s.Ops, UnixMs: s.UnixMs, BlockStart: s.BlockStart, Payload: s.Payload}, ok, truncated(err)
+}
+
+func (a archiveReader) Close() { a.r.Close() }

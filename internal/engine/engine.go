@@ -1,0 +1,210 @@
+// Package engine is a store: the keyspace, the log and the feed behind one
+// commit point. It opens them together, recovers, commits, rewrites the log and
+// closes.
+package engine
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kevy/aof"
+	"kevy/feed"
+	"kevy/internal/op"
+	"kevy/internal/vfs"
+	"kevy/persist"
+	"kevy/shard"
+)
+
+// Options say what store to open.
+type Options struct {
+	FS  vfs.FS // nil: the machine's
+	Dir string
+	// Shards is the number of shards of a new store; one that exists keeps its
+	// own. DBs is the number of databases.
+	Shards, DBs int
+	// NoFile keeps everything in memory; the feed's history then is what fits
+	// FeedMemoryBytes.
+	NoFile bool
+	Fsync  aof.Policy
+	// NoFeed makes every reader of the feed get an error.
+	NoFeed bool
+	// FeedMemoryBytes is how much recent log stays in memory for readers;
+	// FeedDiskBytes and FeedAgeMs bound what is kept on disk below the base (0:
+	// no bound by age).
+	FeedMemoryBytes int64
+	FeedDiskBytes   int64
+	FeedAgeMs       int64
+	// SegmentBytes is the size at which a segment of the log is closed; 0 takes
+	// the log's default.
+	SegmentBytes int64
+	Recover      aof.RecoverMode
+	Rewrite      RewriteRule
+	// Foreign runs a command that another server left in the log, on a Tx that
+	// holds every shard, records nothing and expires nothing.
+	Foreign func(tx *shard.Tx, args [][]byte) error
+	Version string       // of the program, for the directory's records
+	NowMs   func() int64 // nil: the machine's clock
+	Logger  *slog.Logger // nil: none
+}
+
+// Engine is an open store. It is safe for concurrent use.
+type Engine struct {
+	opt      Options
+	set      *shard.Set
+	all      []int
+	log      *aof.Log
+	pos      op.LogPosition // guarded by the log's mutex
+	source   *feed.Source
+	contract *persist.Contract // nil without files
+	lock     interface{ Close() error }
+	report   Report
+
+	policy       atomic.Int32
+	rule         atomic.Pointer[RewriteRule]
+	rewrites     rewriteHistory
+	expiryPaused atomic.Bool
+	closing      atomic.Bool
+
+	stop       chan struct{}
+	tendNow    chan struct{}
+	background sync.WaitGroup
+}
+
+// Set returns the keyspace.
+func (e *Engine) Set() *shard.Set { return e.set }
+
+// Feed returns the feed's source.
+func (e *Engine) Feed() *feed.Source { return e.source }
+
+// Report says what the start found.
+func (e *Engine) Report() Report { return e.report }
+
+// NowMs returns the time in unix milliseconds.
+func (e *Engine) NowMs() int64 { return e.opt.NowMs() }
+
+// NewTx returns a Tx whose commits go to this store's log.
+func (e *Engine) NewTx() *shard.Tx { return e.set.NewTx(&e.pos) }
+
+// Commit appends what tx recorded, which must be at least one op, to the log
+// and the feed and returns the LSN of its last op. The caller holds the Tx's
+// shards. It only touches memory: Wait says when the commit is safe.
+func (e *Engine) Commit(tx *shard.Tx) (lsn uint64) {
+	c := tx.Commit()
+	if c.FlushesAll() {
+		lsn = e.commitFlushAll(c)
+	} else {
+		lsn = e.log.Append(c)
+	}
+	e.set.SetLastLSN(tx.Held(), lsn)
+	return lsn
+}
+
+// Admit is asked before a write takes any lock: it waits while the log has too
+// much to write, and returns why the log cannot advance if it cannot.
+func (e *Engine) Admit() error { return e.log.Admit() }
+
+// Wait returns once everything up to lsn is as safe as the fsync policy
+// promises: written to the file, or fsynced under always. The error says why
+// the log cannot get there.
+func (e *Engine) Wait(lsn uint64) error {
+	if lsn <= e.Reached() {
+		return nil
+	}
+	if e.Policy() == aof.PolicyAlways {
+		return e.log.WaitDurable(lsn)
+	}
+	return e.log.WaitWritten(lsn)
+}
+
+// Reached returns the LSN up to which Wait does not wait.
+func (e *Engine) Reached() uint64 {
+	if e.Policy() == aof.PolicyAlways {
+		return e.log.Durable()
+	}
+	return e.log.Written()
+}
+
+// Policy returns the fsync policy.
+func (e *Engine) Policy() aof.Policy { return aof.Policy(e.policy.Load()) }
+
+// SetPolicy changes the fsync policy for what is acknowledged from now on.
+func (e *Engine) SetPolicy(p aof.Policy) {
+	e.policy.Store(int32(p))
+	e.log.SetPolicy(p)
+}
+
+// PauseExpiry stops or resumes the removal of overdue keys that nobody asks
+// for, as DEBUG SET-ACTIVE-EXPIRE does.
+func (e *Engine) PauseExpiry(pause bool) { e.expiryPaused.Store(pause) }
+
+// Close ends the store: what was committed is written and fsynced, and the
+// feed's generations can go on at the next start. No Tx may be in use.
+func (e *Engine) Close() error {
+	if !e.closing.CompareAndSwap(false, true) {
+		return nil
+	}
+	close(e.stop)
+	e.background.Wait()
+	e.source.Close()
+	tail, err := e.log.Close()
+	if err == nil && e.contract != nil {
+		next := e.source.NextOffsets()
+		err = e.contract.Close(persist.Tail{LSN: tail.LSN, CRC: tail.CRC, Inode: tail.Inode}, next)
+	}
+	if e.lock != nil {
+		err = errors.Join(err, e.lock.Close())
+	}
+	return err
+}
+
+// rewriteHistory remembers how rewrites went.
+type rewriteHistory struct {
+	mu sync.Mutex
+	RewriteStatus
+	failedAt time.Time
+}
+
+// retryRewriteAfter is how long an automatic rewrite waits after one failed.
+const retryRewriteAfter = time.Minute
+
+// begin reports false if a rewrite runs.
+func (h *rewriteHistory) begin(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.Running {
+		return false
+	}
+	h.Running, h.Began = true, now
+	return true
+}
+
+func (h *rewriteHistory) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	h.Running = false
+	h.Count++
+	h.LastTook, h.LastEnd, h.LastErr = now.Sub(h.Began), now, err
+	if err != nil {
+		h.Failures++
+		h.failedAt = now
+	} else {
+		h.Failures = 0
+	}
+}
+
+func (h *rewriteHistory) status() RewriteStatus {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.RewriteStatus
+}
+
+// waiting reports whether an automatic rewrite must not start now.
+func (h *rewriteHistory) waiting() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Running || (h.LastErr != nil && time.Since(h.failedAt) < retryRewriteAfter)
+}

@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"kevy/aof"
+	"kevy/feed"
+	"kevy/internal/op"
+	"kevy/internal/vfs"
+	"kevy/persist"
+	"kevy/shard"
+)
+
+// Report says what the start found.
+type Report struct {
+	Keys    int
+	Took    time.Duration
+	Log     aof.Report
+	Resumed bool   // the feed's generations go on
+	Reason  string // why they do not
+}
+
+// Verdict sums the report up in a word or two.
+func (r *Report) Verdict() string {
+	switch {
+	case len(r.Log.Damaged) > 0:
+		return "repaired"
+	case r.Log.Torn != nil:
+		return "torn tail cut"
+	}
+	return "clean"
+}
+
+// Open opens the store, or makes a new one if there is none. Whatever it
+// returns, it holds no file or goroutine after an error.
+func Open(opt Options) (_ *Engine, err error) {
+	if opt.FS == nil {
+		opt.FS = vfs.OS()
+	}
+	if opt.NowMs == nil {
+		opt.NowMs = func() int64 { return time.Now().UnixMilli() }
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Shards < 1 || opt.Shards > shard.MaxShards {
+		return nil, fmt.Errorf("a store has 1 to %d shards, not %d", shard.MaxShards, opt.Shards)
+	}
+	e := &Engine{opt: opt, stop: make(chan struct{}), tendNow: make(chan struct{}, 1)}
+	e.policy.Store(int32(opt.Fsync))
+	e.SetRewriteRule(opt.Rewrite)
+	start := time.Now()
+	defer func() {
+		if err != nil {
+			e.abandon()
+		}
+	}()
+	if opt.NoFile {
+		err = e.openMemory()
+	} else {
+		err = e.openFiles()
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.report.Took = time.Since(start)
+	e.logReport()
+	e.startCron()
+	return e, nil
+}
+
+// abandon closes what a failed start had opened. It marks no clean close.
+func (e *Engine) abandon() {
+	if e.source != nil {
+		e.source.Close()
+	}
+	if e.log != nil {
+		_, _ = e.log.Close()
+	}
+	if e.lock != nil {
+		_ = e.lock.Close()
+	}
+}
+
+func (e *Engine) newSet(shards int) {
+	e.set = shard.NewSet(shards, e.opt.DBs)
+	for i := range shards {
+		e.all = append(e.all, i)
+	}
+}
+
+func (e *Engine) newSource() {
+	retain := e.opt.FeedDiskBytes
+	if e.opt.NoFeed {
+		retain = 0
+	}
+	e.source = feed.New(feed.Options{
+		Shards: e.set.Shards(), RetainBytes: retain, RetainMs: e.opt.FeedAgeMs, NeverDurable: e.opt.NoFile,
+	})
+}
+
+// memoryBytes is what the log keeps in memory for readers; without a feed there
+// are none, and the least will do.
+func (e *Engine) memoryBytes() int64 {
+	const least = 1 << 20
+	if e.opt.NoFeed {
+		return least
+	}
+	return max(e.opt.FeedMemoryBytes, least)
+}
+
+func (e *Engine) logOptions() aof.Options {
+	return aof.Options{
+		FS: e.opt.FS, Dir: e.opt.Dir, Policy: e.opt.Fsync, MemoryBytes: e.memoryBytes(), SegmentBytes: e.opt.SegmentBytes, NoFile: e.opt.NoFile,
+		NowMs: e.opt.NowMs, Logger: e.opt.Logger,
+		Publish:    func(firstLSN uint64, c aof.Encoder) { e.source.Publish(firstLSN, c.(*op.Commit)) },
+		FileHeader: func(dst []byte) []byte { return e.source.AppendPositions(dst) },
+	}
+}
+
+func (e *Engine) openMemory() (err error) {
+	e.newSet(e.opt.Shards)
+	e.newSource()
+	if e.log, _, err = aof.Recover(e.logOptions(), aof.RecoverRefuse, nil); err != nil {
+		return err
+	}
+	history, err := persist.FreshHistory(e.opt.NowMs()/1000, e.set.Shards())
+	if err != nil {
+		return err
+	}
+	e.report.Reason = history.Reason
+	return e.source.Open(e.archive(), history, nil)
+}
+
+func (e *Engine) openFiles() error {
+	fsys, dir := e.opt.FS, e.opt.Dir
+	if err := fsys.MkdirAll(dir); err != nil {
+		return fmt.Errorf("create the data directory: %w", err)
+	}
+	lock, err := persist.Lock(fsys, dir)
+	if err != nil {
+		return err
+	}
+	e.lock = lock
+	manifest, err := e.readManifest()
+	if err != nil {
+		return err
+	}
+	e.newSet(manifest.Shards)
+	e.newSource()
+	sidecars, err := persist.ReadSidecars(fsys, dir, manifest.Shards)
+	if err != nil {
+		return err
+	}
+	counted := feed.NewRecovery(manifest.Shards, sidecars.Starts())
+	facts, err := e.recover(counted, sidecars)
+	if err != nil {
+		return err
+	}
+	if e.contract, err = persist.OpenContract(sidecars, facts, e.opt.NowMs()/1000); err != nil {
+		return err
+	}
+	history := e.contract.History()
+	e.report.Resumed, e.report.Reason = history.Resumed, history.Reason
+	if err := e.source.Open(e.archive(), history, counted); err != nil {
+		return err
+	}
+	if e.report.Log.Foreign || len(e.report.Log.Damaged) > 0 {
+		// The files hold what no LSN numbers, or faults: a base replaces them.
+		if err := e.Rewrite(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readManifest reads the directory's facts, or writes those of a new store.
+func (e *Engine) readManifest() (persist.Manifest, error) {
+	now := e.opt.NowMs()
+	m, err := persist.ReadManifest(e.opt.FS, e.opt.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		m = persist.Manifest{Shards: e.opt.Shards, CreatedMs: now}
+	case err != nil:
+		return m, err
+	case m.Shards != e.opt.Shards:
+		e.opt.Logger.Info("the number of shards is fixed when a store is created", "shards", m.Shards, "asked_for", e.opt.Shards)
+	}
+	m.Runs++
+	m.LastOpenMs, m.LastVersion = now, e.opt.Version
+	return m, persist.WriteManifest(e.opt.FS, e.opt.Dir, m)
+}
+
+// recover loads the log into the keyspace and returns what it found.
+func (e *Engine) recover(counted *feed.Recovery, sidecars *persist.Sidecars) (facts persist.Recovered, err error) {
+	l := newLoader(e, counted)
+	opt := e.logOptions()
+	opt.KnownDurableLSN = sidecars.KnownDurableLSN()
+	log, report, err := aof.Recover(opt, e.opt.Recover, l)
+	if report != nil {
+		e.report.Log = *report
+	}
+	if err != nil {
+		return facts, err
+	}
+	e.log = log
+	for _, st := range l.keys() {
+		e.report.Keys += st.Keys
+	}
+	facts = counted.Finish(report.LastLSN)
+	facts.Tail = persist.Tail{LSN: report.Tail.LSN, CRC: report.Tail.CRC, Inode: report.Tail.Inode}
+	if report.Foreign {
+		facts.NewHistory = "another server wrote to the log"
+	}
+	if len(report.Damaged) > 0 && facts.NewHistory == "" {
+		facts.NewHistory = "damaged parts of the log were left out"
+	}
+	return facts, nil
+}
+
+func (e *Engine) logReport() {
+	r := &e.report
+	if e.opt.NoFile {
+		e.opt.Logger.Info("the store is in memory only: everything is gone when it closes")
+		return
+	}
+	e.opt.Logger.Info("store open", "verdict", r.Verdict(), "keys", r.Keys, "ops", r.Log.Ops, "base_ops", r.Log.BaseOps,
+		"last_lsn", r.Log.LastLSN, "took", r.Took.Round(time.Millisecond).String())
+	if t := r.Log.Torn; t != nil {
+		e.opt.Logger.Warn("a torn tail was cut off: the last run did not end cleanly", "file", t.File, "offset", t.Offset,
+			"bytes", t.Bytes, "reason", t.Reason, "kept_in", t.Quarantine)
+	}
+	for _, d := range r.Log.Damaged {
+		e.opt.Logger.Warn("damage was left out", "file", d.File, "offset", d.Offset, "bytes", d.Bytes, "reason", d.Reason, "kept_in", d.Quarantine)
+	}
+	for _, n := range r.Log.Notes {
+		e.opt.Logger.Info("put in order", "what", n)
+	}
+	if !r.Resumed {
+		e.opt.Logger.Info("the feed begins a new generation", "reason", r.Reason)
+	}
+}

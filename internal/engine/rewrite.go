@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"kevy/internal/ds"
+	"kevy/internal/op"
+	"kevy/shard"
+)
+
+// ErrRewriting answers a rewrite while one runs.
+var ErrRewriting = errors.New("Background append only file rewriting already in progress")
+
+// ErrNoLog answers what only a store with a log on disk can do.
+var ErrNoLog = errors.New("the store has no append only file")
+
+// StartRewrite starts Rewrite in the background. A failure is logged and shows
+// in RewriteStatus.
+func (e *Engine) StartRewrite() error {
+	if e.opt.NoFile {
+		return ErrNoLog
+	}
+	if e.closing.Load() {
+		return errClosing
+	}
+	if !e.rewrites.begin(time.Now()) {
+		return ErrRewriting
+	}
+	e.background.Go(func() {
+		if err := e.rewrite(); err != nil && !errors.Is(err, errClosing) {
+			e.opt.Logger.Error("the rewrite of the log failed", "error", err)
+		}
+	})
+	return nil
+}
+
+// Rewrite writes a base that holds every key as of now and drops the log
+// below it. Commits go on meanwhile. It returns when the base is installed.
+func (e *Engine) Rewrite() error {
+	if e.opt.NoFile {
+		return ErrNoLog
+	}
+	if !e.rewrites.begin(time.Now()) {
+		return ErrRewriting
+	}
+	return e.rewrite()
+}
+
+func (e *Engine) rewrite() (err error) {
+	start := time.Now()
+	defer func() { e.rewrites.end(err) }()
+	cut, snap, err := e.cut()
+	if err != nil {
+		return fmt.Errorf("rewrite the log: %w", err)
+	}
+	base, err := e.log.BeginBase(cut)
+	if err != nil {
+		snap.Release()
+		return fmt.Errorf("rewrite the log: %w", err)
+	}
+	if err := e.writeBase(base, snap); err != nil {
+		base.Abort()
+		return fmt.Errorf("rewrite the log: %w", err)
+	}
+	// Recovery will no longer read the log below the cut: where generations ended
+	// there must be on disk elsewhere first.
+	if err := e.settleGenerations(); err != nil {
+		base.Abort()
+		return fmt.Errorf("rewrite the log: %w", err)
+	}
+	if err := base.Commit(); err != nil {
+		return fmt.Errorf("rewrite the log: %w", err)
+	}
+	e.opt.Logger.Info("log rewritten", "keys", snap.Keys(), "cut_lsn", cut, "took", time.Since(start).Round(time.Millisecond).String())
+	return nil
+}
+
+// cut takes the store's state and the border of the log that it belongs to. It
+// is the only moment of a rewrite at which commits stand still: microseconds.
+func (e *Engine) cut() (lsn uint64, snap *shard.Snapshot, err error) {
+	e.set.Lock(e.all)
+	defer e.set.Unlock(e.all)
+	if lsn, err = e.log.Cut(); err != nil {
+		return 0, nil, err
+	}
+	return lsn, e.set.Freeze(), nil
+}
+
+// baseChunkBytes is about how much of a base is handed to the log at once.
+const baseChunkBytes = 64 << 10
+
+// baseWriter is where a base goes.
+type baseWriter interface {
+	Write(payload []byte, ops int) error
+}
+
+// writeBase writes the ops that rebuild every key of the snapshot, which it
+// releases.
+func (e *Engine) writeBase(base baseWriter, snap *shard.Snapshot) error {
+	var c op.Commit
+	var payload []byte
+	ops, db := 0, -1
+	flush := func() error {
+		err := base.Write(payload, ops)
+		payload, ops = payload[:0], 0
+		return err
+	}
+	err := snap.Each(func(keyDB, stream int, entry *ds.Entry) error {
+		if e.closing.Load() {
+			return errClosing
+		}
+		if keyDB != db {
+			db = keyDB
+			payload = op.AppendSelect(payload, db)
+		}
+		c.Reset()
+		shard.Rebuild(&c, db, stream, entry.Key(), entry)
+		payload = append(payload, c.Bytes()...)
+		ops += c.Ops()
+		if len(payload) >= baseChunkBytes {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil && ops > 0 {
+		err = flush()
+	}
+	return err
+}
+
+var errClosing = errors.New("the store is closing")
