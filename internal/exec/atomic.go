@@ -1,0 +1,57 @@
+package exec
+
+import (
+	"kevy/internal/command"
+	"kevy/resp"
+)
+
+// Atomically locks the whole store, lets fn run commands through do, and
+// commits what they changed as one commit. If fn returns an error or panics,
+// everything they changed is as it was, in memory and in the log. The replies
+// are in s.W; Settle says when the commit is safe.
+func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error) (err error) {
+	if err := x.store.Admit(); err != nil {
+		return misconf(err)
+	}
+	set := x.store.Set()
+	set.Lock(x.all)
+	s.tx.Begin(x.all, s.db, s.now())
+	s.tx.KeepUndo()
+	s.multi.running = true
+	start := s.W.Len()
+	committed := false
+	defer func() {
+		s.multi.running = false
+		var lsn uint64
+		if committed {
+			lsn = x.commit(s, x.all)
+		} else {
+			s.tx.Rollback()
+		}
+		set.Unlock(x.all)
+		s.tx.End()
+		if lsn != 0 {
+			s.wrote(start, lsn)
+		}
+	}()
+	if err := fn(func(args [][]byte) { x.runHeld(s, args) }); err != nil {
+		return err
+	}
+	committed = true
+	return nil
+}
+
+// runHeld runs one command on the Tx that is open.
+func (x *Executor) runHeld(s *Session, args [][]byte) {
+	spec, err := x.resolve(s, args)
+	if err == nil && spec.Flags&(command.Unlocked|command.NoMulti) != 0 {
+		err = resp.Errorf("ERR", "command '%s' is not allowed inside an update", spec.FullName())
+	}
+	if err != nil {
+		x.stats.Errors.Add(1)
+		s.W.Error(err)
+		return
+	}
+	s.counted++
+	x.invoke(s, spec.Spec, args, s.tx)
+}

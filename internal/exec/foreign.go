@@ -1,0 +1,37 @@
+package exec
+
+import (
+	"fmt"
+
+	"kevy/internal/command"
+	"kevy/resp"
+	"kevy/shard"
+)
+
+// loader is the session of commands that are read from a file.
+type loader struct{ db int }
+
+func (loader) ID() uint64 { return 0 }
+func (l loader) DB() int  { return l.db }
+
+// RunForeign returns a function that runs one command of a log that another
+// server wrote. Only commands that write are allowed there, and one that
+// answers with an error did not fit the data before it.
+func RunForeign(table *command.Table) func(tx *shard.Tx, args [][]byte) error {
+	w := resp.NewWriter(2)
+	return func(tx *shard.Tx, args [][]byte) error {
+		spec := table.Lookup(args)
+		if spec == nil || spec.Run == nil || spec.Flags&command.Unlocked != 0 {
+			return fmt.Errorf("Unknown command '%.128s' reading the append only file", args[0])
+		}
+		if !spec.ArityFits(len(args)) {
+			return spec.ArityError()
+		}
+		w.Reset()
+		spec.Run(&command.Ctx{Spec: spec, Args: args, Tx: tx, W: w, Session: loader{tx.DB()}})
+		if b := w.Bytes(); len(b) > 0 && b[0] == '-' {
+			return fmt.Errorf("command '%.128s' answered %.256q", args[0], b)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,203 @@
+package exec
+
+import (
+	"kevy/internal/command"
+	"kevy/resp"
+)
+
+// transaction is the state between MULTI and EXEC.
+type transaction struct {
+	open    bool // commands are queued
+	running bool // EXEC runs them
+	aborted bool // one was refused: EXEC will be
+	writes  bool // one of them writes
+	queued  []queuedCommand
+	bytes   int
+}
+
+type queuedCommand struct {
+	spec *command.Spec
+	args [][]byte
+}
+
+// queue copies a command for EXEC.
+func (s *Session) queue(spec *command.Spec, args [][]byte) {
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	flat := make([]byte, 0, size)
+	kept := make([][]byte, len(args))
+	for i, a := range args {
+		flat = append(flat, a...)
+		kept[i] = flat[len(flat)-len(a) : len(flat) : len(flat)]
+	}
+	s.multi.queued = append(s.multi.queued, queuedCommand{spec, kept})
+	s.multi.writes = s.multi.writes || spec.Flags&command.Write != 0
+	s.multi.bytes += size
+	s.W.Simple("QUEUED")
+}
+
+// abortTransaction makes EXEC refuse an open transaction.
+func (s *Session) abortTransaction() {
+	if s.multi.open {
+		s.multi.aborted = true
+	}
+}
+
+// QueuedCommands returns how many commands wait for EXEC, -1 outside MULTI.
+func (s *Session) QueuedCommands() int {
+	if !s.multi.open {
+		return -1
+	}
+	return len(s.multi.queued)
+}
+
+// QueuedBytes returns what the waiting commands occupy.
+func (s *Session) QueuedBytes() int { return s.multi.bytes }
+
+// WatchedKeys returns how many keys are watched.
+func (s *Session) WatchedKeys() int { return s.watch.Len() }
+
+// execer is what the transaction commands need of a handler's session.
+type execer interface{ Exec() *Session }
+
+func sessionOf(c *command.Ctx) *Session { return c.Session.(execer).Exec() }
+
+// Commands returns the transaction commands.
+func Commands() []*command.Spec {
+	const flags = command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy
+	return []*command.Spec{
+		{
+			Name: "multi", Arity: 1, Flags: flags | command.Unlocked, Category: command.CatTransaction,
+			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Starts a transaction: what follows is queued for EXEC.", Run: runMulti,
+		},
+		{
+			Name: "exec", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Unlocked,
+			Category: command.CatTransaction, Group: "transactions", Since: "1.2.0", Complexity: "That of the queued commands.",
+			Summary: "Runs the queued commands as one commit.", Run: runExec,
+		},
+		{
+			Name: "discard", Arity: 1, Flags: flags | command.Unlocked, Category: command.CatTransaction,
+			Group: "transactions", Since: "2.0.0", Complexity: "O(N) for N queued commands",
+			Summary: "Drops the queued commands and the watches.", Run: runDiscard,
+		},
+		{
+			Name: "watch", Arity: -2, Flags: flags, Category: command.CatTransaction,
+			Keys:  []command.KeySpec{command.Range(1, -1, 1, command.RO)},
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key", Syntax: "key [key ...]",
+			Summary: "Makes the next EXEC fail if one of the keys changes before it.", Run: runWatch,
+		},
+		{
+			Name: "unwatch", Arity: 1, Flags: flags | command.Unlocked, Category: command.CatTransaction,
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Forgets the watched keys.", Run: runUnwatch,
+		},
+	}
+}
+
+func runMulti(c *command.Ctx) {
+	s := sessionOf(c)
+	if s.multi.open {
+		c.W.Error(resp.Errorf("ERR", "MULTI calls can not be nested"))
+		return
+	}
+	s.multi = transaction{open: true}
+	c.W.OK()
+}
+
+func runDiscard(c *command.Ctx) {
+	s := sessionOf(c)
+	if !s.multi.open {
+		c.W.Error(resp.Errorf("ERR", "DISCARD without MULTI"))
+		return
+	}
+	s.multi = transaction{}
+	s.watch.Clear()
+	c.W.OK()
+}
+
+func runWatch(c *command.Ctx) {
+	s := sessionOf(c)
+	if s.multi.open {
+		c.W.Error(resp.Errorf("ERR", "WATCH inside MULTI is not allowed"))
+		return
+	}
+	for _, key := range c.Args[1:] {
+		c.Tx.Watch(s.watch, key)
+	}
+	c.W.OK()
+}
+
+func runUnwatch(c *command.Ctx) {
+	// Inside EXEC the watches are over already, and the shards are locked.
+	if s := sessionOf(c); !s.multi.running {
+		s.watch.Clear()
+	}
+	c.W.OK()
+}
+
+func runExec(c *command.Ctx) {
+	s := sessionOf(c)
+	if !s.multi.open {
+		c.W.Error(resp.Errorf("ERR", "EXEC without MULTI"))
+		return
+	}
+	t := s.multi
+	if t.aborted {
+		s.multi = transaction{}
+		s.watch.Clear()
+		c.W.Error(resp.Errorf("EXECABORT", "Transaction discarded because of previous errors."))
+		return
+	}
+	s.multi.open, s.multi.running = false, true
+	s.x.runQueued(s, t.queued)
+	s.multi = transaction{}
+	s.watch.Clear()
+}
+
+// runQueued runs a transaction under the locks of all its keys and of the
+// watched ones, as one commit.
+func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
+	set := x.store.Set()
+	shards := s.shards[:0]
+	s.watch.EachShard(func(i int) { shards = insertSorted(shards, i) })
+	s.shards = shards
+	for _, q := range queued {
+		if q.spec.Flags&command.AllShards != 0 {
+			s.shards = append(s.shards[:0], x.all...)
+			break
+		}
+		if q.spec.Flags&command.Unlocked == 0 {
+			s.addShards(q.spec, q.args)
+		}
+	}
+	// The handlers inside use s.shards' backing array no more: they run with
+	// the Tx that is begun here.
+	held := s.shards
+	s.shards = nil
+	start := s.W.Len()
+	set.Lock(held)
+	s.tx.Begin(held, s.db, s.now())
+	if s.tx.Dirty(s.watch) {
+		s.W.NullArray()
+	} else {
+		s.W.Array(len(queued))
+		for _, q := range queued {
+			tx := s.tx
+			if q.spec.Flags&command.Unlocked != 0 {
+				tx = nil
+			}
+			s.counted++
+			x.invoke(s, q.spec, q.args, tx)
+		}
+	}
+	lsn := x.commit(s, held)
+	set.Unlock(held)
+	s.tx.End()
+	s.shards = held[:0]
+	if lsn != 0 {
+		s.wrote(start, lsn)
+	}
+}
