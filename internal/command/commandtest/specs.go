@@ -72,7 +72,7 @@ func tableLine(s *command.Spec) string {
 		keys = append(keys, keySpecText(&s.Keys[i]))
 	}
 	return strings.Join([]string{
-		s.FullName(), strconv.Itoa(s.Arity), sorted(s.Flags.Names()),
+		s.FullName(), strconv.Itoa(s.Arity), sorted(s.FlagNames()),
 		strconv.Itoa(first), strconv.Itoa(last), strconv.Itoa(step),
 		sorted(s.Categories().Names()), strings.Join(keys, " "), strings.Join(s.Tips, ","), s.Group, s.Since,
 	}, "\t")
