@@ -32,7 +32,8 @@ func (c *Config) register() {
 	c.Bind.check = checkBind
 	t.words(&c.Bind, "bind", "127.0.0.1", "Addresses to listen on.").startOnly()
 	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0 takes a free one and prints it.").startOnly()
-	t.bool(&c.ProtectedMode, "protected-mode", true, "While no password is set, serve only clients from this host.")
+	t.bool(&c.ProtectedMode, "protected-mode", true, "Serve only clients from this host unless bind or a password says otherwise.").
+		noEffect("whoever reaches an address of bind is served")
 	t.int(&c.TimeoutSeconds, "timeout", 0, 0, maxInt32, "Seconds after which an idle client is disconnected. 0: never.")
 	t.int(&c.TCPKeepaliveSeconds, "tcp-keepalive", 300, 0, maxInt32, "Seconds between TCP keepalive probes. 0: none.")
 	t.int(&c.MaxClients, "maxclients", 10000, 1, math.MaxUint32, "Clients connected at once; more are refused.")
@@ -41,7 +42,8 @@ func (c *Config) register() {
 	t.outputLimits(&c.ClientOutputBuffer, "client-output-buffer-limit", [clientClasses]OutputLimit{
 		ClientReplica: {HardBytes: 256 * mib, SoftBytes: 64 * mib, SoftSeconds: 60},
 		ClientPubSub:  {HardBytes: 32 * mib, SoftBytes: 8 * mib, SoftSeconds: 60},
-	}, "Bytes of unread replies at which a client of a class is disconnected: at once above the hard bound, after the given seconds above the soft one. 0: no bound.")
+	}, "Bytes of unread replies at which a client of a class is disconnected: at once above the hard bound, after the given seconds above the soft one. 0: no bound.").
+		noEffect("a client that does not read is not served on, so that it costs one reply")
 
 	t.group = "Process"
 	c.Dir.form, c.Dir.check = "path", checkDir
