@@ -86,7 +86,7 @@ list-max-ziplist-value 3
 	for _, s := range c.GivenWithoutEffect() {
 		without = append(without, s.Name)
 	}
-	if got := strings.Join(without, " "); got != "maxmemory save" {
+	if got := strings.Join(without, " "); !strings.HasPrefix(got, "maxmemory ") || !strings.HasSuffix(got, " save") || strings.Contains(got, "port") {
 		t.Errorf("given without effect: %q", got)
 	}
 	if !filepath.IsAbs(c.File()) || filepath.Base(c.File()) != "kevy.conf" {
