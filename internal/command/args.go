@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"strconv"
 
@@ -182,39 +183,107 @@ func ParseInt(b []byte) (int64, bool) {
 }
 
 // maxFloatBytes is the longest text of a number that is accepted.
-const maxFloatBytes = 256
+const maxFloatBytes = 5 << 10
 
 // ParseFloat reads a number as Redis reads scores (C's strtod over the whole
-// text: decimal, exponent, hexadecimal, "inf", "infinity"), but no NaN and no
-// spaces.
+// text: decimal, exponent, hexadecimal, "inf", "infinity"), but no NaN, no
+// spaces, and nothing beyond the range of a double in either direction.
 func ParseFloat(b []byte) (float64, bool) {
-	if len(b) == 0 || len(b) > maxFloatBytes || bytes.IndexByte(b, '_') >= 0 {
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(cFloat(b), 64)
-	if err != nil {
-		ne, ok := err.(*strconv.NumError)
-		if !ok || ne.Err != strconv.ErrRange {
-			return 0, false
-		}
-		// strtod reports a range error, which Redis refuses; an underflow to a
-		// number it accepts comes back from ParseFloat without one.
-		return 0, false
-	}
-	return f, f == f
+	f, inRange, ok := parseFloat(b)
+	return f, ok && inRange
 }
 
-// cFloat turns C's forms that Go lacks into Go's: a hexadecimal number may lack
-// its exponent.
-func cFloat(b []byte) string {
-	s := string(b)
-	digits := s
-	if digits != "" && (digits[0] == '-' || digits[0] == '+') {
-		digits = digits[1:]
+// ParseFloatClamped is ParseFloat, but what is too large is an infinity and
+// what is too small 0.
+func ParseFloatClamped(b []byte) (float64, bool) {
+	f, _, ok := parseFloat(b)
+	return f, ok
+}
+
+func parseFloat(b []byte) (f float64, inRange, ok bool) {
+	if f, ok := parseShortDecimal(b); ok {
+		return f, true, true
 	}
-	if len(digits) > 1 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') &&
-		!bytes.ContainsAny(b, "pP") {
-		return s + "p0"
+	if len(b) == 0 || len(b) > maxFloatBytes || bytes.IndexByte(b, '_') >= 0 {
+		return 0, false, false
 	}
-	return s
+	var err error
+	if lacksExponent(b) {
+		f, err = strconv.ParseFloat(string(b)+"p0", 64)
+	} else {
+		f, err = strconv.ParseFloat(string(b), 64)
+	}
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return f, false, true
+	case err != nil || f != f:
+		return 0, false, false
+	}
+	return f, f != 0 || !hasDigits(b), true
+}
+
+// exactPowers are the powers of ten by which a mantissa of up to maxShortDigits
+// digits can be divided with a single rounding: all are doubles.
+var exactPowers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+const maxShortDigits = 15
+
+// parseShortDecimal reads what most numbers look like: a sign, a few digits, a
+// point among them or not.
+func parseShortDecimal(b []byte) (float64, bool) {
+	digits := b
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		digits = b[1:]
+	}
+	var mantissa int64
+	n, point := 0, -1
+	for i, c := range digits {
+		switch {
+		case '0' <= c && c <= '9':
+			mantissa = mantissa*10 + int64(c-'0')
+			n++
+		case c == '.' && point < 0:
+			point = i
+		default:
+			return 0, false
+		}
+		if n > maxShortDigits {
+			return 0, false
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	f := float64(mantissa)
+	if point >= 0 {
+		f /= exactPowers[len(digits)-1-point]
+	}
+	if b[0] == '-' {
+		f = -f
+	}
+	return f, true
+}
+
+// lacksExponent reports whether b is a hexadecimal number without an exponent,
+// which C allows and Go does not.
+func lacksExponent(b []byte) bool {
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		b = b[1:]
+	}
+	return len(b) > 1 && b[0] == '0' && (b[1] == 'x' || b[1] == 'X') && !bytes.ContainsAny(b, "pP")
+}
+
+// hasDigits reports whether the mantissa of a number has a digit but 0: if the
+// number is 0 all the same, it was too small.
+func hasDigits(b []byte) bool {
+	hex := len(b) > 1 && bytes.ContainsAny(b, "xX")
+	for _, c := range b {
+		switch {
+		case c == 'p' || c == 'P' || !hex && (c == 'e' || c == 'E'):
+			return false
+		case '1' <= c && c <= '9' || hex && ('a' <= c && c <= 'f' || 'A' <= c && c <= 'F'):
+			return true
+		}
+	}
+	return false
 }
