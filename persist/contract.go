@@ -174,6 +174,9 @@ func (s *Sidecars) bumped(facts *Recovered, nowUnixSec int64) (History, error) {
 	if len(epochs) > 0 {
 		last = epochs[len(epochs)-1].draw
 	}
+	for oldest := s.oldestDraw(); len(epochs) > 0 && epochs[0].draw < oldest; {
+		epochs = epochs[1:]
+	}
 	draw, err := Draw(nowUnixSec, last, s.n)
 	if err != nil {
 		return History{}, err
@@ -189,6 +192,23 @@ func (s *Sidecars) bumped(facts *Recovered, nowUnixSec int64) (History, error) {
 		st.Lineage = lineageOf(epochs, i)
 	}
 	return h, nil
+}
+
+// oldestDraw returns the first generation of the lineage, 0 if the sidecars say
+// nothing. What came before was forgotten for a reason, also where the log still
+// shows it, and also if only one stream has forgotten it yet.
+func (s *Sidecars) oldestDraw() uint64 {
+	var oldest uint64
+	for i, st := range s.streams {
+		switch {
+		case st == nil:
+		case len(st.Lineage) > 0:
+			oldest = max(oldest, st.Lineage[0].Generation-uint64(i))
+		default:
+			oldest = max(oldest, st.Generation-uint64(i))
+		}
+	}
+	return oldest
 }
 
 // epoch is a generation of all streams, put together from what each knows.

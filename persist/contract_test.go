@@ -85,7 +85,7 @@ func line(text string) []byte {
 }
 
 func (m *model) open() error {
-	m.ops, m.next, m.lastCRC = nil, make([]uint64, modelShards+1), 0
+	m.next = make([]uint64, modelShards+1)
 	side, err := ReadSidecars(m.fs, "data", modelShards)
 	if err != nil {
 		return err
@@ -117,6 +117,7 @@ func (m *model) open() error {
 
 // recover reads the log up to the first bad line, cuts what follows and fsyncs.
 func (m *model) recover(side *Sidecars) (facts Recovered, err error) {
+	m.ops, m.lastCRC = nil, 0
 	f, err := m.fs.OpenAppend(logName)
 	if err != nil {
 		return facts, err
@@ -779,6 +780,8 @@ func TestNewHistoryDropsTheLineage(t *testing.T) {
 	m := newModel(t, 3)
 	must(t, m.open())
 	must(t, m.some(4))
+	must(t, m.flushAll())
+	must(t, m.some(4))
 	m.crash(false)
 	side, err := ReadSidecars(m.fs, "data", modelShards)
 	must(t, err)
@@ -794,6 +797,14 @@ func TestNewHistoryDropsTheLineage(t *testing.T) {
 	}
 	for _, st := range h.Streams {
 		if len(st.Lineage) != 0 {
+			t.Fatalf("%+v", st)
+		}
+	}
+	// The log still shows the generations before; they must not come back.
+	m.crash(false)
+	must(t, m.open())
+	for _, st := range m.contract.History().Streams {
+		if len(st.Lineage) != 1 || st.Lineage[0].Generation < h.Draw {
 			t.Fatalf("%+v", st)
 		}
 	}
