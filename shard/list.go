@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"slices"
 
 	"kevy/internal/ds"
 	"kevy/internal/op"
@@ -37,7 +38,8 @@ func (v ListView) Index(i int) ([]byte, bool) {
 }
 
 // Each calls fn for n elements from index from on, downwards if reverse, until
-// it returns false. fn must not change keys.
+// it returns false; from counts from the head in both cases. fn must not change
+// keys.
 func (v ListView) Each(from, n int, reverse bool, fn func(elem []byte) bool) {
 	if v.l != nil && n > 0 {
 		v.l.Each(from, n, reverse, fn)
@@ -75,12 +77,14 @@ func (tx *Tx) push(v op.Verb, key []byte, elems [][]byte) (length int, err error
 }
 
 // PopLeft removes up to n elements from the head of the key's list (op LPOP)
-// and calls fn with each. It returns how many went. The error is ErrWrongType.
+// and returns how many went. Before they go it calls fn with each, in that
+// order, if fn is not nil; elem is valid until fn returns, and fn must not
+// change keys. The error is ErrWrongType.
 func (tx *Tx) PopLeft(key []byte, n int, fn func(elem []byte)) (popped int, err error) {
 	return tx.pop(op.LPop, key, n, fn)
 }
 
-// PopRight is PopLeft at the tail (op RPOP).
+// PopRight is PopLeft at the tail (op RPOP), the last element first.
 func (tx *Tx) PopRight(key []byte, n int, fn func(elem []byte)) (popped int, err error) {
 	return tx.pop(op.RPop, key, n, fn)
 }
@@ -99,17 +103,17 @@ func (tx *Tx) pop(v op.Verb, key []byte, n int, fn func(elem []byte)) (popped in
 		tx.argInt(int64(n))
 	}
 	tx.recorded()
-	for range n {
-		var elem []byte
-		if v == op.LPop {
-			elem, _ = l.PopFront()
-		} else {
-			elem, _ = l.PopBack()
-		}
-		if fn != nil {
-			fn(elem)
-		}
+	first, from := 0, 0
+	if v == op.RPop {
+		first, from = l.Len()-n, l.Len()-1
 	}
+	if fn != nil {
+		l.Each(from, n, v == op.RPop, func(elem []byte) bool {
+			fn(elem)
+			return true
+		})
+	}
+	l.RemoveRange(first, n)
 	d.dropIfEmpty(key, l)
 	return n, nil
 }
@@ -180,11 +184,11 @@ func (tx *Tx) LRem(key []byte, count int, elem []byte) (removed int, err error) 
 	}
 	// Positions first: removing while walking would move what is walked.
 	var at []int
-	i, step, from := 0, 1, 0
+	i, step := 0, 1
 	if count < 0 {
-		i, step, from = l.Len()-1, -1, -1
+		i, step = l.Len()-1, -1
 	}
-	l.Each(from, l.Len(), count < 0, func(e []byte) bool {
+	l.Each(i, l.Len(), count < 0, func(e []byte) bool {
 		if bytes.Equal(e, elem) {
 			at = append(at, i)
 		}
@@ -198,14 +202,18 @@ func (tx *Tx) LRem(key []byte, count int, elem []byte) (removed int, err error) 
 	tx.argInt(int64(count))
 	tx.arg(elem)
 	tx.recorded()
-	if count < 0 {
-		for _, i := range at {
-			l.RemoveRange(i, 1)
+	// From the highest down, so that those still to go stay where they are;
+	// neighbours go at once.
+	if count >= 0 {
+		slices.Reverse(at)
+	}
+	for k := 0; k < len(at); {
+		n := 1
+		for k+n < len(at) && at[k+n] == at[k]-n {
+			n++
 		}
-	} else {
-		for k := len(at) - 1; k >= 0; k-- {
-			l.RemoveRange(at[k], 1)
-		}
+		l.RemoveRange(at[k]-n+1, n)
+		k += n
 	}
 	d.dropIfEmpty(key, l)
 	return len(at), nil
