@@ -20,6 +20,10 @@ func MatchFold[P, S ~string | ~[]byte](pattern P, s S) bool {
 	return match(pattern, s, true)
 }
 
+// maxStars is how many * a pattern may need: beyond it nothing matches, as in
+// Redis, which guards its recursion so.
+const maxStars = 1000
+
 func match[P, S ~string | ~[]byte](pattern P, s S, fold bool) bool {
 	if len(s) == 0 {
 		return len(pattern) == 0
@@ -29,10 +33,16 @@ func match[P, S ~string | ~[]byte](pattern P, s S, fold bool) bool {
 	// taken s. Only the last one is ever widened: what an earlier one could gain
 	// by taking more, the last one can gain as well.
 	star, taken := -1, 0
+	stars := 0
 	for i < len(s) {
 		if p < len(pattern) {
 			if pattern[p] == '*' {
-				p++
+				for p < len(pattern) && pattern[p] == '*' {
+					p++
+				}
+				if stars++; stars > maxStars && p < len(pattern) {
+					return false
+				}
 				star, taken = p, i
 				continue
 			}

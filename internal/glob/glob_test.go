@@ -126,3 +126,16 @@ func TestOracle(t *testing.T) {
 		}
 	}
 }
+
+func TestTooManyStarsMatchNothing(t *testing.T) {
+	s := strings.Repeat("a", 50000)
+	if Match(strings.Repeat("*?", 50000), s) {
+		t.Error("a pattern of 50,000 stars matches")
+	}
+	if !Match(strings.Repeat("*?", maxStars), s) {
+		t.Errorf("a pattern of %d stars does not match", maxStars)
+	}
+	if !Match(strings.Repeat("*", 5000)+"a", s) {
+		t.Error("stars in a row are one")
+	}
+}
