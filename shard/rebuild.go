@@ -5,12 +5,13 @@ import (
 	"kevy/internal/op"
 )
 
-// An op that rebuilds part of a collection holds at most so many elements, and
-// is closed once it holds so many bytes.
-const (
-	maxRebuildElems = 128
-	maxRebuildBytes = 32 << 10
-)
+// MaxOpElems is how many elements an op holds at most that the store makes of a
+// whole collection, rather than of what a client sent.
+const MaxOpElems = 128
+
+// maxRebuildBytes closes an op that rebuilds part of a collection once it holds
+// so many bytes.
+const maxRebuildBytes = 32 << 10
 
 // Rebuild records the ops that give key the value and the deadline of e: what
 // RENAME, COPY and a base file are made of. The key must not exist where they
@@ -86,7 +87,7 @@ func (b *rebuilder) addScored(member []byte, score float64) {
 }
 
 func (b *rebuilder) flushIfFull() {
-	if len(b.args) >= maxRebuildElems || b.bytes >= maxRebuildBytes {
+	if len(b.args) >= MaxOpElems || b.bytes >= maxRebuildBytes {
 		b.flush()
 	}
 }

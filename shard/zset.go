@@ -97,8 +97,8 @@ func (v ZSetView) Scan(cursor uint64, count int, fn func(member []byte, score fl
 func (v ZSetView) Random(rng *rand.Rand) (member []byte, score float64) { return v.z.Random(rng) }
 
 // ZAdd gives members of the key's sorted set their scores (op ZADD) and returns
-// how many are new. Scores must not be NaN; members whose score does not change
-// are the caller's to leave out. The error is ErrWrongType.
+// how many are new. Scores must not be NaN, -0 becomes 0; members whose score
+// does not change are the caller's to leave out. The error is ErrWrongType.
 func (tx *Tx) ZAdd(key []byte, members ...Scored) (created int, err error) {
 	if len(members) == 0 {
 		return 0, nil
@@ -108,19 +108,85 @@ func (tx *Tx) ZAdd(key []byte, members ...Scored) (created int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	tx.record(sh, op.ZAdd, key, 2*len(members))
-	for _, m := range members {
-		tx.argFloat(m.Score)
-		tx.arg(m.Member)
-	}
-	tx.recorded()
+	tx.recordScored(sh, key, members)
 	limits := tx.set.limits.Load()
 	for _, m := range members {
-		if z.Set(m.Member, m.Score, limits) {
+		if z.Set(m.Member, positiveZero(m.Score), limits) {
 			created++
 		}
 	}
 	return created, nil
+}
+
+func (tx *Tx) recordScored(sh *Shard, key []byte, members []Scored) {
+	tx.record(sh, op.ZAdd, key, 2*len(members))
+	for _, m := range members {
+		tx.argFloat(positiveZero(m.Score))
+		tx.arg(m.Member)
+	}
+	tx.recorded()
+}
+
+// positiveZero makes 0 of -0, which equals it in every order and would be
+// another text.
+func positiveZero(score float64) float64 {
+	if score == 0 {
+		return 0
+	}
+	return score
+}
+
+// ZCond restricts whom ZAddIf gives a score, as the options of ZADD do.
+type ZCond uint8
+
+const (
+	ZNew    ZCond = 1 << iota // members that are not there yet (NX)
+	ZOld                      // members that are there (XX)
+	ZHigher                   // of those that are there, whose score grows (GT)
+	ZLower                    // of those that are there, whose score falls (LT)
+)
+
+// Admits reports whether a member may get a score: one that has the score old,
+// if it is there (found).
+func (c ZCond) Admits(found bool, old, score float64) bool {
+	if !found {
+		return c&ZOld == 0
+	}
+	return c&ZNew == 0 && !(c&ZHigher != 0 && score <= old) && !(c&ZLower != 0 && score >= old)
+}
+
+// ZAddIf is ZAdd of the members that the condition admits and whose score
+// changes, judged one after another: a member may stand twice. It returns how
+// many are new and how many changed, and overwrites members.
+func (tx *Tx) ZAddIf(key []byte, cond ZCond, members []Scored) (created, changed int, err error) {
+	create := ds.NewZSet
+	if cond&ZOld != 0 {
+		create = nil
+	}
+	sh, d := tx.at(key)
+	z, err := writable(tx, sh, d, key, create)
+	if err != nil || z == nil {
+		return 0, 0, err
+	}
+	limits := tx.set.limits.Load()
+	effective := members[:0]
+	for _, m := range members {
+		m.Score = positiveZero(m.Score)
+		old, found := z.Score(m.Member)
+		if found && old == m.Score || !cond.Admits(found, old, m.Score) {
+			continue
+		}
+		if z.Set(m.Member, m.Score, limits) {
+			created++
+		} else {
+			changed++
+		}
+		effective = append(effective, m)
+	}
+	if len(effective) > 0 {
+		tx.recordScored(sh, key, effective)
+	}
+	return created, changed, nil
 }
 
 // ZRem removes members of the key's sorted set (op ZREM of those that were
@@ -143,4 +209,52 @@ func (tx *Tx) ZRem(key []byte, members ...[]byte) (removed int, err error) {
 		d.dropIfEmpty(key, z)
 	}
 	return len(tx.eff), nil
+}
+
+// ZRemRange removes up to n members of the key's sorted set, from ascending
+// rank first on upwards or, if reverse, downwards, and returns how many went.
+// Before a member goes it calls fn with it, if fn is not nil; member is valid
+// until fn returns, and fn must not change keys. The ops are ZREM of MaxOpElems
+// members at most, or DEL where more than that go and none stays. The error is
+// ErrWrongType.
+func (tx *Tx) ZRemRange(key []byte, first, n int, reverse bool, fn func(member []byte, score float64)) (removed int, err error) {
+	sh, d := tx.at(key)
+	z, err := writable[*ds.ZSet](tx, sh, d, key, nil)
+	if err != nil || z == nil || first < 0 || first >= z.Len() || n <= 0 {
+		return 0, err
+	}
+	if reverse {
+		n = min(n, first+1)
+	} else {
+		n = min(n, z.Len()-first)
+	}
+	if n == z.Len() && n > MaxOpElems {
+		if fn != nil {
+			z.EachRank(first, n, reverse, func(member []byte, score float64) bool {
+				fn(member, score)
+				return true
+			})
+		}
+		tx.delete(sh, d, key)
+		return n, nil
+	}
+	for left := n; left > 0; {
+		batch := min(left, MaxOpElems)
+		left -= batch
+		tx.record(sh, op.ZRem, key, batch)
+		for range batch {
+			member, score, _ := z.At(first)
+			if fn != nil {
+				fn(member, score)
+			}
+			tx.arg(member)
+			z.Remove(member)
+			if reverse {
+				first--
+			}
+		}
+		tx.recorded()
+	}
+	d.dropIfEmpty(key, z)
+	return n, nil
 }
