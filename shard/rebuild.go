@@ -59,51 +59,51 @@ func Rebuild(c *op.Commit, db, stream int, key []byte, e *ds.Entry) {
 	}
 }
 
-// rebuilder gathers elements into ops of bounded size. The elements stay valid:
-// nothing is changed while it runs.
+// rebuilder gathers elements into ops of bounded size. It copies them: what a
+// collection hands to a callback may be gone after it.
 type rebuilder struct {
 	c          *op.Commit
 	db, stream int
 	verb       op.Verb
 	key        []byte
-	args       [][]byte
+	buf        []byte // the arguments, back to back
+	ends       []int
 	scores     []float64
-	bytes      int
 }
 
 func (b *rebuilder) add(parts ...[]byte) {
 	for _, p := range parts {
-		b.args = append(b.args, p)
-		b.bytes += len(p)
+		b.buf = append(b.buf, p...)
+		b.ends = append(b.ends, len(b.buf))
 	}
 	b.flushIfFull()
 }
 
 func (b *rebuilder) addScored(member []byte, score float64) {
-	b.args = append(b.args, member)
 	b.scores = append(b.scores, score)
-	b.bytes += len(member)
-	b.flushIfFull()
+	b.add(member)
 }
 
 func (b *rebuilder) flushIfFull() {
-	if len(b.args) >= MaxOpElems || b.bytes >= maxRebuildBytes {
+	if len(b.ends) >= MaxOpElems || len(b.buf) >= maxRebuildBytes {
 		b.flush()
 	}
 }
 
 func (b *rebuilder) flush() {
-	if len(b.args) == 0 {
+	if len(b.ends) == 0 {
 		return
 	}
-	b.c.Begin(b.verb, b.db, b.stream, op.User, 2+len(b.args)+len(b.scores))
+	b.c.Begin(b.verb, b.db, b.stream, op.User, 2+len(b.ends)+len(b.scores))
 	b.c.Arg(b.key)
-	for i, a := range b.args {
+	start := 0
+	for i, end := range b.ends {
 		if b.scores != nil {
 			b.c.ArgFloat(b.scores[i])
 		}
-		b.c.Arg(a)
+		b.c.Arg(b.buf[start:end])
+		start = end
 	}
 	b.c.End()
-	b.args, b.scores, b.bytes = b.args[:0], b.scores[:0], 0
+	b.buf, b.ends, b.scores = b.buf[:0], b.ends[:0], b.scores[:0]
 }
