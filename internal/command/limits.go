@@ -9,8 +9,9 @@ var MaxStringBytes atomic.Int64
 // defaultMaxStringBytes holds until MaxStringBytes is set.
 const defaultMaxStringBytes = 512 << 20
 
-// storableBytes is what a key can hold whatever the setting says.
-const storableBytes = 1<<30 - 1
+// storableBytes is what a key can hold whatever the setting says, less the few
+// bytes by which a bit field may reach beyond its offset.
+const storableBytes = 1<<30 - 64
 
 // StringLimit returns the greatest length of a string that a command may make.
 func StringLimit() int64 {
