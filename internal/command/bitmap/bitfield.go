@@ -1,0 +1,197 @@
+package bitmap
+
+import (
+	"math"
+
+	"kevy/internal/command"
+	"kevy/resp"
+)
+
+func bitField() *command.Spec {
+	return &command.Spec{
+		Name: "bitfield", Arity: -2, Flags: command.Write | command.DenyOOM, Category: command.CatBitmap,
+		Keys:  command.One(1, command.RW|command.Access|command.Update|command.VariableFlags),
+		Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand",
+		Syntax: "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] " +
+			"SET type offset value | INCRBY type offset increment] ...",
+		Summary:     "Reads, sets and increments integers of any width inside the key's string.",
+		Differences: "An offset #N whose bit lies beyond what 64 bits can count is refused, as in Redis 8.",
+		Run:         func(c *command.Ctx) { runBitField(c, false) },
+	}
+}
+
+func bitFieldRO() *command.Spec {
+	return &command.Spec{
+		Name: "bitfield_ro", Arity: -2, Flags: command.ReadOnly | command.Fast, Category: command.CatBitmap,
+		Keys:  command.One(1, command.RO|command.Access),
+		Group: "bitmap", Since: "6.0.0", Complexity: "O(1) for each subcommand",
+		Syntax:  "key [GET type offset ...]",
+		Summary: "Reads integers of any width inside the key's string.",
+		Run:     func(c *command.Ctx) { runBitField(c, true) },
+	}
+}
+
+var (
+	errFieldType = &resp.Error{Code: "ERR", Text: "Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."}
+	errOverflow  = &resp.Error{Code: "ERR", Text: "Invalid OVERFLOW type specified"}
+	errOnlyGet   = &resp.Error{Code: "ERR", Text: "BITFIELD_RO only supports the GET subcommand"}
+)
+
+type fieldVerb uint8
+
+const (
+	fieldGet fieldVerb = iota
+	fieldSet
+	fieldIncrBy
+)
+
+// fieldOp is one subcommand of BITFIELD.
+type fieldOp struct {
+	field
+	verb     fieldVerb
+	n        int64
+	overflow overflow
+}
+
+func parseFieldOps(a *command.Args) (ops []fieldOp, err error) {
+	var o overflow
+	for a.More() {
+		op := fieldOp{overflow: o}
+		switch {
+		case a.Len() > 2 && a.Is("GET"):
+		case a.Len() > 3 && a.Is("SET"):
+			op.verb = fieldSet
+		case a.Len() > 3 && a.Is("INCRBY"):
+			op.verb = fieldIncrBy
+		case a.Len() > 1 && a.Is("OVERFLOW"):
+			switch {
+			case a.Is("WRAP"):
+				o = wrap
+			case a.Is("SAT"):
+				o = saturate
+			case a.Is("FAIL"):
+				o = fail
+			default:
+				return nil, errOverflow
+			}
+			continue
+		default:
+			return nil, command.ErrSyntax
+		}
+		var bad *resp.Error
+		if op.field, bad = parseField(a.Bytes(), a.Bytes()); bad != nil {
+			return nil, bad
+		}
+		if op.verb != fieldGet {
+			op.n = a.Int()
+			if bad := a.Err(); bad != nil {
+				return nil, bad
+			}
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
+
+// parseField reads a type such as i16 or u8, and an offset: of a bit or, with #
+// before it, of a field of that type.
+func parseField(typ, offset []byte) (f field, err *resp.Error) {
+	if len(typ) == 0 || typ[0] != 'i' && typ[0] != 'u' {
+		return f, errFieldType
+	}
+	f.signed = typ[0] == 'i'
+	bits, ok := command.ParseInt(typ[1:])
+	if !ok || bits < 1 || bits > 64 || bits == 64 && !f.signed {
+		return f, errFieldType
+	}
+	f.bits = uint(bits)
+	if len(offset) > 0 && offset[0] == '#' {
+		f.at, ok = command.ParseInt(offset[1:])
+		if !ok || f.at < 0 || f.at > math.MaxInt64/bits {
+			return f, errBitOffset
+		}
+		f.at *= bits
+		return f, checkOffset(f.at)
+	}
+	f.at, err = parseOffset(offset)
+	return f, err
+}
+
+func runBitField(c *command.Ctx, readOnly bool) {
+	a := c.Scan(2)
+	ops, err := parseFieldOps(&a)
+	if err != nil {
+		c.W.Err(err)
+		return
+	}
+	var size int64 // what the string must be long enough for
+	for i := range ops {
+		if ops[i].verb != fieldGet {
+			first, n := ops[i].bytes()
+			size = max(size, first+int64(n))
+		}
+	}
+	if readOnly && size > 0 {
+		c.W.Error(errOnlyGet)
+		return
+	}
+	key := c.Args[1]
+	value, _, err := c.Tx.String(key)
+	if err != nil {
+		c.W.Err(err)
+		return
+	}
+	c.W.Array(len(ops))
+	for i := range ops {
+		if patch, at := ops[i].run(c.W, value); patch != nil {
+			value = write(c, at, patch)
+		}
+	}
+	if int64(len(value)) < size {
+		// A subcommand that changed nothing, or failed, has made room all the same.
+		var zero [1]byte
+		write(c, size-1, zero[:])
+	}
+}
+
+// run runs one subcommand on the value and replies. It returns the bytes that
+// change, nil for none, and where they go.
+func (op *fieldOp) run(w *resp.Writer, value []byte) (patch []byte, at int64) {
+	old := op.get(value)
+	if op.verb == fieldGet {
+		w.Int(old)
+		return nil, 0
+	}
+	base, delta := op.n, int64(0)
+	if op.verb == fieldIncrBy {
+		base, delta = old, op.n
+	}
+	n, ok := op.fit(base, delta, op.overflow)
+	switch {
+	case !ok:
+		w.Null()
+		return nil, 0
+	case op.verb == fieldSet:
+		w.Int(old)
+	default:
+		w.Int(n)
+	}
+	if n == old {
+		return nil, 0
+	}
+	at, _ = op.bytes()
+	return op.put(value, n), at
+}
+
+// write changes the key's string, whose type was looked at before, and returns
+// the whole of it.
+func write(c *command.Ctx, at int64, patch []byte) []byte {
+	if err := c.Tx.SetRange(c.Args[1], int(at), patch); err != nil {
+		panic(err)
+	}
+	value, _, err := c.Tx.String(c.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
