@@ -10,6 +10,26 @@ const (
 	syncTicksNo = 30
 )
 
+// memoryTickEvery is how long a log without files leaves a block open: nothing
+// writes it and thereby closes it, and its time is that of all its ops.
+const memoryTickEvery = 100 * time.Millisecond
+
+// runMemory closes the open block of a log without files.
+func (l *Log) runMemory() {
+	ticker := time.NewTicker(memoryTickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-ticker.C:
+			l.mu.Lock()
+			l.mem.open = false
+			l.mu.Unlock()
+		}
+	}
+}
+
 // run does once a second what nobody waits for.
 func (l *Log) run() {
 	ticker := time.NewTicker(tickEvery)

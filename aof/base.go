@@ -259,12 +259,8 @@ func (w *BaseWriter) write(b []byte) {
 	if w.err != nil {
 		return
 	}
-	n, err := w.file.Write(b)
-	if err == nil && n < len(b) {
-		err = fmt.Errorf("only %d of %d bytes were written", n, len(b))
-	}
-	w.bytes += int64(n)
-	w.fail(err)
+	w.bytes += int64(len(b))
+	w.fail(writeAll(w.file, b))
 }
 
 func (w *BaseWriter) fail(err error) {

@@ -28,8 +28,10 @@ func (l *Log) Close() (Tail, error) {
 	l.syncer.take()
 	defer l.syncer.giveBack()
 	if next != nil && next.err == nil {
-		// Nobody lists it: what stays of it is removed by the next open.
-		_ = errors.Join(next.file.Close(), l.dir.fs.Remove(next.name))
+		_ = next.file.Close() // what counts in it is durable
+		if next.segment == nil {
+			_ = l.dir.fs.Remove(next.name) // or else the next open does
+		}
 	}
 	if l.file != nil {
 		err = errors.Join(err, l.syncFile())

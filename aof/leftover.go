@@ -150,7 +150,7 @@ func (r *recovery) tidy() error {
 		}
 		_, base := parseSeq(info.Name, baseSuffix)
 		_, segment := parseSeq(info.Name, segmentSuffix)
-		temp := strings.HasPrefix(info.Name, tempPrefix+filePrefixName) || info.Name == manifestName+".tmp"
+		temp := strings.HasPrefix(info.Name, tempPrefix+filePrefixName) || info.Name == manifestName+".tmp" || info.Name == failedSyncName+".tmp"
 		history := slices.Contains(r.manifest.history, info.Name)
 		if base || segment || temp || history {
 			r.note("%s is left over and removed", d.logPath(info.Name))

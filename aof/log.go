@@ -101,17 +101,14 @@ func (l *Log) append(e Encoder) uint64 {
 	if ops > maxOps {
 		panic(fmt.Sprintf("aof: a commit of %d ops", ops))
 	}
-	if l.opt.NoFile && l.mem.open {
-		l.endStaleBlock()
-	}
 	bytes := l.encode(e, last+1)
 	_, b := l.mem.tail()
 	b.ops += int32(ops)
-	l.unwrittenBytes.Add(int64(bytes))
 	l.last.Store(last + uint64(ops))
 	if l.opt.NoFile {
-		l.unwrittenBytes.Store(0)
 		l.written.Store(last + uint64(ops))
+	} else {
+		l.unwrittenBytes.Add(int64(bytes))
 	}
 	if l.opt.Publish != nil {
 		l.opt.Publish(last+1, e)
@@ -190,18 +187,6 @@ func (l *Log) beginFile(first uint64) {
 func checkLineLength(text []byte) {
 	if len(text)+1+checksumBytes > maxLineBytes {
 		panic(fmt.Sprintf("aof: an annotation of %d bytes", len(text)))
-	}
-}
-
-// maxBlockMs is how long a log without files leaves a block open: nothing
-// writes it and thereby closes it, and its time is that of all its ops.
-const maxBlockMs = 100
-
-// endStaleBlock closes the open block if its time is no longer that of now. The
-// caller holds mu.
-func (l *Log) endStaleBlock() {
-	if _, b := l.mem.tail(); l.opt.NowMs()-b.unixMs > maxBlockMs {
-		l.mem.open = false
 	}
 }
 

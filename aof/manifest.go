@@ -25,6 +25,8 @@ const (
 	segmentSuffix  = ".incr.aof"
 	tempPrefix     = "temp-"
 	feedSuffix     = ".aof"
+	// failedSyncName is a file that says that an fsync of a segment failed.
+	failedSyncName = "fsync-failed"
 )
 
 // maxManifestBytes bounds what is read of a manifest.

@@ -162,16 +162,13 @@ func (r *Reader) line(text []byte) {
 
 // take makes a span of what was not yet taken of a block.
 func (r *Reader) take(first uint64, ops int, unixMs int64, payload []byte) Span {
-	s := Span{FirstLSN: first, Ops: ops, UnixMs: unixMs, BlockStart: true, Payload: payload}
+	s := Span{FirstLSN: first, Ops: ops, UnixMs: unixMs, BlockStart: true, Payload: payload, Position: r.position, Draw: r.draw}
 	if r.taken > 0 && r.block == first {
-		s.FirstLSN = r.next
-		s.Ops = ops - int(r.next-first)
-		s.BlockStart = false
-		s.Payload = payload[r.taken:]
+		// What stands before the block was handed on with its beginning.
+		s = Span{FirstLSN: r.next, Ops: ops - int(r.next-first), UnixMs: unixMs, Payload: payload[r.taken:]}
 	}
 	r.block, r.taken = first, len(payload)
 	r.next = first + uint64(ops)
-	s.Position, s.Draw = r.position, r.draw
 	r.position, r.draw = nil, 0
 	return s
 }

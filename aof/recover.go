@@ -83,7 +83,9 @@ func Recover(opt Options, mode RecoverMode, sink Sink) (*Log, *Report, error) {
 	}
 	l := newLog(opt)
 	r := &recovery{log: l, opt: &l.opt, mode: mode, sink: sink, report: &Report{}, numbered: true}
-	if !opt.NoFile {
+	if opt.NoFile {
+		l.running.Go(l.runMemory)
+	} else {
 		if err := r.run(); err != nil {
 			if l.file != nil {
 				err = errors.Join(err, l.file.Close())
@@ -147,6 +149,11 @@ func (r *recovery) run() error {
 	}
 	var err error
 	if r.manifest, r.found, err = readManifest(d.fs, d.logDir()); err != nil {
+		return err
+	}
+	// What follows removes what this manifest does not need. It must not turn into
+	// the one before after that.
+	if err := d.fs.SyncDir(d.logDir()); err != nil {
 		return err
 	}
 	if err := r.list(); err != nil {
@@ -599,6 +606,7 @@ func (r *recovery) cut(f *logFile, reason string, damaged bool) (err error) {
 		return err
 	}
 	if err := w.Sync(); err != nil {
+		r.log.dir.noteFailedSync(f.name, err)
 		return err
 	}
 	f.w.size = f.at
@@ -689,17 +697,33 @@ func (r *recovery) checkEnd() error {
 // openTail opens the file that the log goes on in, and makes what was read
 // durable: a process that was killed leaves it in the kernel's cache only.
 func (r *recovery) openTail() error {
-	l := r.log
-	if r.tail == nil {
-		return r.syncLast()
+	d := &r.log.dir
+	if r.tail == nil && len(r.manifest.segments) == 0 {
+		return nil
 	}
-	f, err := l.dir.fs.OpenAppend(r.tail.name)
+	name := d.logPath(r.manifest.segments[len(r.manifest.segments)-1].name)
+	if err := r.refresh(name); err != nil {
+		return err
+	}
+	open := d.fs.Open
+	if r.tail != nil {
+		open = d.fs.OpenAppend
+	}
+	f, err := open(name)
+	if r.tail == nil && errors.Is(err, fs.ErrNotExist) {
+		return nil // left out as damage
+	}
 	if err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
+		d.noteFailedSync(name, err)
 		return errors.Join(err, f.Close())
 	}
+	if r.tail == nil {
+		return f.Close()
+	}
+	l := r.log
 	l.file = f
 	l.out.segment = r.tail
 	l.out.bytes = r.tail.bytes
@@ -707,20 +731,42 @@ func (r *recovery) openTail() error {
 	return nil
 }
 
-// syncLast fsyncs the last file where it is not to be appended to.
-func (r *recovery) syncLast() error {
-	n := len(r.manifest.segments)
-	if n == 0 {
-		return nil
-	}
-	f, err := r.log.dir.fs.Open(r.log.dir.logPath(r.manifest.segments[n-1].name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+// refresh replaces the last file by a copy if an fsync of it failed before. The
+// kernel then takes what it did not write for written, so that only new pages
+// can be made durable.
+func (r *recovery) refresh(name string) error {
+	d := &r.log.dir
+	marker := d.logPath(failedSyncName)
+	if _, err := d.fs.Stat(marker); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	info, err := d.fs.Stat(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		r.note("an fsync of the log failed before: %s is written anew", name)
+		temp := d.logPath(tempPrefix + filepath.Base(name))
+		if err := r.copyTo(temp, name, 0, info.Size); err != nil {
+			return err
+		}
+		if err := d.fs.Rename(temp, name); err != nil {
+			return err
+		}
+		if err := d.fs.SyncDir(d.logDir()); err != nil {
+			return err
+		}
+		if info, err = d.fs.Stat(name); err != nil {
+			return err
+		}
+		if r.report.Tail.File == name {
+			r.report.Tail.Inode = info.Inode
+		}
+	}
+	return d.fs.Remove(marker)
 }
 
 // finish makes the log go on where recovery ended.

@@ -116,7 +116,7 @@ func newBlockSearch(w *window, random uint32, from int64) (*blockSearch, error) 
 // next returns the next block that checks and that wanted accepts by its line.
 func (s *blockSearch) next(wanted func(*BlockHeader) bool) (h BlockHeader, at int64, found bool, err error) {
 	for s.at < s.w.size {
-		b, err := s.w.peek(s.at, windowBytes)
+		b, err := s.w.ahead(s.at, int64(maxBlockLineBytes))
 		if err != nil {
 			return h, 0, false, err
 		}

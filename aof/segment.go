@@ -1,6 +1,7 @@
 package aof
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -70,6 +71,13 @@ func (d *directory) logDir() string              { return filepath.Join(d.dir, l
 func (d *directory) feedDir() string             { return filepath.Join(d.dir, feedDirName) }
 func (d *directory) logPath(name string) string  { return filepath.Join(d.dir, logDirName, name) }
 func (d *directory) feedPath(name string) string { return filepath.Join(d.dir, feedDirName, name) }
+
+// noteFailedSync leaves a note for the next open that the kernel may take for
+// written what is not. If that fails too there is nothing left to do.
+func (d *directory) noteFailedSync(name string, cause error) {
+	text := fmt.Appendf(nil, "fsync of %s failed: %v\n", name, cause)
+	_ = vfs.WriteFileAtomic(d.fs, d.logPath(failedSyncName), text)
+}
 
 // mark notes where a block begins. The caller holds segMu, or is alone.
 func (s *segment) mark(lsn uint64, at int64) {

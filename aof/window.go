@@ -37,6 +37,18 @@ func (w *window) peek(at int64, n int64) ([]byte, error) {
 	return w.buf[from : from+n : from+n], nil
 }
 
+// ahead returns what is buffered from offset at on: at least n bytes, fewer at
+// the end of the file.
+func (w *window) ahead(at int64, n int64) ([]byte, error) {
+	if _, err := w.peek(at, n); err != nil {
+		return nil, err
+	}
+	if at >= w.size {
+		return nil, nil
+	}
+	return w.buf[at-w.at : min(int64(len(w.buf)), w.size-w.at)], nil
+}
+
 func (w *window) fill(at, n int64) error {
 	want := min(max(n, windowBytes), w.size-at)
 	var kept []byte

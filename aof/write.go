@@ -249,11 +249,11 @@ func (l *Log) writeBlock(p *pending, h *BlockHeader) error {
 	}
 	line, payload := l.seal(p, h, o.segment.random)
 	n := 0
-	err := l.write(line)
+	err := writeAll(l.file, line)
 	if err == nil {
 		n = len(line)
 		if len(payload) > 0 {
-			err = l.write(payload)
+			err = writeAll(l.file, payload)
 			n += len(payload)
 		}
 	}
@@ -271,8 +271,8 @@ func (l *Log) writeBlock(p *pending, h *BlockHeader) error {
 	return nil
 }
 
-func (l *Log) write(b []byte) error {
-	n, err := l.file.Write(b)
+func writeAll(f vfs.File, b []byte) error {
+	n, err := f.Write(b)
 	if err == nil && n < len(b) {
 		err = fmt.Errorf("only %d of %d bytes were written", n, len(b))
 	}
@@ -325,6 +325,11 @@ type nextFile struct {
 	file vfs.File
 	err  error
 	done chan struct{} // closed once file or err is there
+
+	// segment is set once the header is durable. From then on a manifest that lists
+	// the file may be on disk, so the header must stay.
+	segment *segment
+	tail    Tail
 }
 
 // newNextFile names the next file.
@@ -423,31 +428,14 @@ func (l *Log) rotate(p *pending) error {
 		o.next = nil
 		return fmt.Errorf("make %s: %w", next.name, next.err)
 	}
-	s := &segment{name: next.name, seq: next.seq, first: p.first, last: p.first - 1, random: newRandom(), unixMs: p.unixMs}
-	h := l.header(p)
-	head, positions := l.fileHeader(s, p, &h)
-	// The file may hold the header of an attempt that failed.
-	if err := next.file.Truncate(0); err != nil {
-		return fmt.Errorf("empty %s: %w", next.name, err)
+	if next.segment == nil {
+		if err := l.writeHeader(next, p); err != nil {
+			return err
+		}
 	}
-	if n, err := next.file.Write(head); err != nil || n < len(head) {
-		return fmt.Errorf("write %s: %w", next.name, err)
-	}
-	if err := next.file.Sync(); err != nil {
-		return l.fail("fsync "+next.name, err)
-	}
-	inode, err := next.file.Inode()
-	if err != nil {
+	if err := l.dir.list(manifestEntry{segmentName(next.seq), next.seq}); err != nil {
 		return err
 	}
-	l.dir.manifestMu.Lock()
-	defer l.dir.manifestMu.Unlock()
-	m := l.dir.manifest.clone()
-	m.segments = append(m.segments, manifestEntry{segmentName(next.seq), next.seq})
-	if err := l.dir.install(m); err != nil {
-		return err
-	}
-
 	l.syncer.take()
 	old := l.file
 	l.file = next.file
@@ -458,13 +446,39 @@ func (l *Log) rotate(p *pending) error {
 			l.opt.Logger.Warn("a segment of the log cannot be closed", "err", err)
 		}
 	}
-	s.positions = positions
-	s.bytes = int64(len(head))
-	s.mark(s.first, 0)
+	s := next.segment
 	l.dir.add(s)
 	o.segment, o.next = s, nil
 	o.bytes, o.torn, o.ended = s.bytes, false, true
-	o.tail = Tail{LSN: p.first - 1, CRC: h.CRC, Inode: inode, File: s.name}
+	o.tail = next.tail
+	return nil
+}
+
+// writeHeader writes what the next file begins with and fsyncs it. The file may
+// hold what a failed attempt left.
+func (l *Log) writeHeader(next *nextFile, p *pending) error {
+	s := &segment{name: next.name, seq: next.seq, first: p.first, last: p.first - 1, random: newRandom(), unixMs: p.unixMs}
+	h := l.header(p)
+	head, positions := l.fileHeader(s, p, &h)
+	if err := next.file.Truncate(0); err != nil {
+		return fmt.Errorf("empty %s: %w", next.name, err)
+	}
+	if err := writeAll(next.file, head); err != nil {
+		return fmt.Errorf("write %s: %w", next.name, err)
+	}
+	if err := next.file.Sync(); err != nil {
+		l.dir.noteFailedSync(next.name, err)
+		return l.fail("fsync "+next.name, err)
+	}
+	inode, err := next.file.Inode()
+	if err != nil {
+		return err
+	}
+	s.positions = positions
+	s.bytes = int64(len(head))
+	s.mark(s.first, 0)
+	next.tail = Tail{LSN: p.first - 1, CRC: h.CRC, Inode: inode, File: s.name}
+	next.segment = s
 	return nil
 }
 
@@ -522,6 +536,15 @@ func newRandom() uint32 {
 // noChunk is the chunk of blocks that are not in memory.
 var noChunk chunk
 
+// list adds a segment to the manifest.
+func (d *directory) list(e manifestEntry) error {
+	d.manifestMu.Lock()
+	defer d.manifestMu.Unlock()
+	m := d.manifest.clone()
+	m.segments = append(m.segments, e)
+	return d.install(m)
+}
+
 // install replaces the manifest. The caller holds manifestMu.
 func (d *directory) install(m manifest) error {
 	if err := vfs.WriteFileAtomic(d.fs, d.logPath(manifestName), m.encode()); err != nil {
@@ -550,7 +573,9 @@ func (l *Log) syncFile() error {
 	}
 	start := time.Now()
 	if err := l.file.SyncData(); err != nil {
-		return l.fail("fsync "+l.file.Name(), err)
+		err = l.fail("fsync "+l.file.Name(), err)
+		l.dir.noteFailedSync(l.file.Name(), err)
+		return err
 	}
 	l.syncs.mu.Lock()
 	l.syncs.count++
