@@ -79,6 +79,18 @@ func (tx *Tx) SetRange(key []byte, offset int, patch []byte) error {
 	return nil
 }
 
+// MarkRaw makes OBJECT ENCODING call the key's string raw, as Redis does of one
+// that a command was about to change in place. It changes no value and is no op.
+func (tx *Tx) MarkRaw(key []byte) {
+	e := tx.lookup(key)
+	if e == nil || e.Object() != nil || e.Raw() {
+		return
+	}
+	sh, d := tx.at(key)
+	tx.save(sh, key)
+	d.keys.SetRaw(d.keys.Mutable(key), true)
+}
+
 // maxEmbeddedBytes is the longest string that Redis stores beside its header.
 const maxEmbeddedBytes = 44
 

@@ -152,6 +152,9 @@ func runBitField(c *command.Ctx, readOnly bool) {
 		var zero [1]byte
 		write(c, size-1, zero[:])
 	}
+	if size > 0 {
+		c.Tx.MarkRaw(key)
+	}
 }
 
 // run runs one subcommand on the value and replies. It returns the bytes that

@@ -78,6 +78,7 @@ func runBitOp(c *command.Ctx) {
 		op.apply(result, v)
 	}
 	c.Tx.Set(dst, result, 0)
+	c.Tx.MarkRaw(dst)
 	c.W.Int(int64(n))
 }
 

@@ -47,6 +47,8 @@ func runSetBit(c *command.Ctx) {
 			c.W.Err(err)
 			return
 		}
+	} else {
+		c.Tx.MarkRaw(key)
 	}
 	c.W.Int(was)
 }

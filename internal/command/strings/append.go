@@ -36,6 +36,8 @@ func runAppend(c *command.Ctx) {
 			c.W.Err(err)
 			return
 		}
+	} else {
+		c.Tx.MarkRaw(key)
 	}
 	c.W.Int(int64(n + len(tail)))
 }
