@@ -43,6 +43,7 @@ func kindOf(e *ds.Entry) Kind {
 type Info struct {
 	Kind     Kind
 	Encoding string
+	Value    []byte // of a string; read-only and valid until the key changes
 	IdleSec  int64
 	Bytes    int64 // an estimate of what the key and its value occupy
 }
@@ -54,7 +55,7 @@ func (tx *Tx) Info(key []byte) (info Info, ok bool) {
 	if e == nil {
 		return Info{}, false
 	}
-	info = Info{Kind: kindOf(e), IdleSec: max(0, tx.nowMs/1000-int64(e.LRU())), Bytes: entryBytes(e)}
+	info = Info{Kind: kindOf(e), Value: e.Value(), IdleSec: max(0, tx.nowMs/1000-int64(e.LRU())), Bytes: entryBytes(e)}
 	if o := e.Object(); o != nil {
 		info.Encoding = o.Encoding()
 	} else {

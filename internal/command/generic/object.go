@@ -1,6 +1,8 @@
 package generic
 
 import (
+	"math"
+
 	"kevy/internal/command"
 	"kevy/resp"
 	"kevy/shard"
@@ -47,9 +49,9 @@ func object() *command.Spec {
 				Keys: command.One(2, command.RO), Tips: []string{"nondeterministic_output"},
 				Since: "2.2.3", Complexity: "O(1)",
 				Syntax:      "key",
-				Summary:     "Answers 1: no two keys share a value.",
-				Differences: "Redis shares the integers below 10000 and answers 2147483647 for them.",
-				Run:         func(c *command.Ctx) { replyInfo(c, func(*shard.Info) { c.W.Int(1) }) },
+				Summary:     "Answers in how many places the value is used.",
+				Differences: "No two keys share a value; the answer for an integer from 0 to 9999 is that of Redis, which shares those.",
+				Run:         func(c *command.Ctx) { replyInfo(c, func(i *shard.Info) { c.W.Int(refCount(i)) }) },
 			},
 		},
 	}
@@ -83,4 +85,15 @@ func replyInfo(c *command.Ctx, reply func(*shard.Info)) {
 		return
 	}
 	reply(&info)
+}
+
+// refCount answers as Redis does: it has one object for each integer below
+// 10000, with a count that stands for ever.
+func refCount(i *shard.Info) int64 {
+	if i.Encoding == "int" {
+		if n, ok := command.ParseInt(i.Value); ok && n >= 0 && n < 10_000 {
+			return math.MaxInt32
+		}
+	}
+	return 1
 }
