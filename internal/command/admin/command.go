@@ -274,4 +274,3 @@ func runList(c *command.Ctx, t *command.Table) {
 	}
 	c.W.EndSet(m, n)
 }
-

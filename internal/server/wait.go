@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"syscall"
+	"time"
+)
+
+// Block prepares the connection for a command that waits: what was gathered is
+// sent, and the returned context ends when the peer hangs up or the server
+// stops. The command calls done when it no longer waits. ok is false if the
+// connection is gone already.
+func (c *client) Block() (ctx context.Context, done func(), ok bool) {
+	if !c.flush() {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.srv.stats.blocked.Add(1)
+	if c.raw == nil {
+		return ctx, func() { cancel(); c.srv.stats.blocked.Add(-1) }, true
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		c.watchHangUp(ctx, cancel)
+	}()
+	return ctx, func() {
+		cancel()
+		// The watcher waits in a read: a deadline in the past ends it.
+		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+		<-watched
+		_ = c.conn.SetReadDeadline(time.Time{})
+		c.srv.stats.blocked.Add(-1)
+	}, true
+}
+
+// Drain sends what was gathered, in the middle of a reply.
+func (c *client) Drain() bool { return c.flush() }
+
+// Abort ends the connection in the middle of a reply that cannot be completed.
+func (c *client) Abort(err error) {
+	c.srv.log.Error("a reply could not be completed, closing the connection", "client", c.id, "addr", c.addr, "error", err)
+	c.w.Reset()
+	c.kill()
+	c.closing = true
+}
+
+// LastWrite implements changes.Session.
+func (c *client) LastWrite() (lsn uint64, streams []int) { return c.es.LastWrite() }
+
+// hangUpPoll is how often a peer is looked at whose next commands are waiting
+// already: then the socket stays readable and says nothing of its end.
+const hangUpPoll = 50 * time.Millisecond
+
+// watchHangUp cancels when the peer closes the connection. It reads no byte.
+func (c *client) watchHangUp(ctx context.Context, cancel context.CancelFunc) {
+	var peeked [1]byte
+	for ctx.Err() == nil {
+		gone, pending := false, false
+		err := c.raw.Read(func(fd uintptr) bool {
+			n, _, err := syscall.Recvfrom(int(fd), peeked[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			if err == syscall.EAGAIN || err == syscall.EINTR {
+				return false
+			}
+			gone = err != nil || n == 0
+			pending = n > 0
+			return true
+		})
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil || gone || (pending && c.halfClosed()):
+			cancel()
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(hangUpPoll):
+		}
+	}
+}
