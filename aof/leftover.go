@@ -95,15 +95,8 @@ func (r *recovery) spareSegment(info vfs.Info, seq int64) (s spareSegment, err e
 		return s, err
 	}
 	s.line = line
-	for at < w.size {
-		it, err := readItem(w, at, line.random, line.first-1)
-		if err != nil || it.kind != itemLine {
-			s.ok = it.kind == itemBlock && err == nil
-			return s, err
-		}
-		at = it.end
-	}
-	return s, nil
+	_, s.ok, err = new(segment).readHeader(w, at, line)
+	return s, err
 }
 
 // followers returns the segments that are not listed and were made after the
@@ -231,16 +224,14 @@ func (r *recovery) findFeed() ([]*segment, error) {
 		if !ok || info.IsDir {
 			continue
 		}
-		s := &segment{name: d.feedPath(info.Name), first: named, bytes: info.Size}
+		s := &segment{name: d.feedPath(info.Name)}
 		if joins && named < next {
-			var line fileLine
-			if line, s.last, err = readRange(d.fs, s.name); err != nil {
+			if err := s.inspect(d.fs); err != nil {
 				return nil, err
 			}
-			s.random = line.random
-			joins = line.first == named && s.last+1 == next
+			joins = s.first == named && s.last >= s.first && s.last+1 == next
 		}
-		if !joins || named >= next || s.last < s.first {
+		if !joins || named >= next {
 			r.note("%s does not join to the log and is removed", s.name)
 			if err := d.fs.Remove(s.name); err != nil {
 				return nil, err
@@ -257,53 +248,95 @@ func (r *recovery) findFeed() ([]*segment, error) {
 // segmentRange returns the first and the last LSN of a segment. For a file that
 // does not check, last is below first.
 func segmentRange(fsys vfs.FS, name string) (first, last uint64, err error) {
-	line, last, err := readRange(fsys, name)
-	return line.first, last, err
+	s := segment{name: name}
+	err = s.inspect(fsys)
+	return s.first, s.last, err
 }
 
-func readRange(fsys vfs.FS, name string) (line fileLine, last uint64, err error) {
-	file, err := fsys.Open(name)
+// inspect finds out what a closed segment holds: all fields but seq and index.
+// For a file that does not check, last is below first.
+func (s *segment) inspect(fsys vfs.FS) (err error) {
+	s.first, s.last = 1, 0
+	file, err := fsys.Open(s.name)
 	if err != nil {
-		return line, 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	size, err := file.Size()
-	if err != nil {
-		return line, 0, err
+	if s.bytes, err = file.Size(); err != nil {
+		return err
 	}
-	w := &window{f: file, size: size}
+	w := &window{f: file, size: s.bytes}
 	line, at, ok, err := readFileLine(w)
 	if err != nil || !ok || line.format != formatVersion {
-		return fileLine{}, 0, err
+		return err
 	}
-	if last, ok, err := statedEnd(w, line); err != nil || ok {
-		return line, last, err
+	at, ok, err = s.readHeader(w, at, line)
+	if err != nil || !ok {
+		return err
 	}
-	// It was not closed; its blocks have to be counted.
+	s.first, s.random, s.last = line.first, line.random, line.first-1
+	last, ok, err := statedEnd(w, line)
+	if err == nil && !ok {
+		last, err = countLSNs(w, at, line)
+	}
+	s.last = last
+	return err
+}
+
+// readHeader reads the lines of a file's header and the block that ends it, and
+// returns where that ends.
+func (s *segment) readHeader(w *window, at int64, line fileLine) (end int64, ok bool, err error) {
+	for at < w.size {
+		it, err := readItem(w, at, line.random, line.first-1)
+		if err != nil {
+			return 0, false, err
+		}
+		at = it.end
+		switch it.kind {
+		case itemBlock:
+			s.unixMs = it.header.UnixMs
+			return at, it.header.Ops == 0, nil
+		case itemLine:
+			if !bytes.HasPrefix(it.text, []byte(positionPrefix)) {
+				continue
+			}
+			if p, ok := parsePosition(it.text); ok {
+				s.positions = append(s.positions, p)
+			}
+		default:
+			return 0, false, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// countLSNs returns the last LSN of a file that was not closed; one below its
+// first if something in it does not check.
+func countLSNs(w *window, at int64, line fileLine) (last uint64, err error) {
 	last = line.first - 1
-	for at < size {
+	for at < w.size {
 		it, err := readItem(w, at, line.random, last)
 		if err != nil {
-			return line, 0, err
+			return 0, err
 		}
 		switch it.kind {
 		case itemFault:
-			return line, line.first - 1, nil
+			return line.first - 1, nil
 		case itemBlock:
 			last = it.header.LastLSN()
 		case itemForeign:
 			reg, err := foreignRegion(w, at)
 			if err != nil {
-				return line, 0, err
+				return 0, err
 			}
 			if reg.left != whole || reg.stop == at {
-				return line, line.first - 1, nil
+				return line.first - 1, nil
 			}
 			it.end = reg.stop
 		}
 		at = it.end
 	}
-	return line, last, nil
+	return last, nil
 }
 
 // statedEnd reads the empty block that a closed segment ends with.
