@@ -1,6 +1,8 @@
 package bitmap
 
 import (
+	"encoding/binary"
+	"math"
 	"math/bits"
 
 	"kevy/internal/command"
@@ -90,11 +92,15 @@ func posRange(c *command.Ctx, n int64) (s span, open bool, err error) {
 // set is false, clear; -1 if there is none.
 func firstBit(value []byte, s span, set bool) int64 {
 	var flip byte
+	var passed uint64 // eight bytes without such a bit
 	if !set {
-		flip = 0xff
+		flip, passed = 0xff, math.MaxUint64
 	}
 	first, last := s.first>>3, s.last>>3
 	for i := first; i <= last; i++ {
+		for i > first && i+8 <= last && binary.LittleEndian.Uint64(value[i:]) == passed {
+			i += 8
+		}
 		b := value[i] ^ flip
 		if i == first {
 			b &= 0xff >> (s.first & 7)
