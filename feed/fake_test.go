@@ -27,6 +27,7 @@ type fakeLog struct {
 	nowMs   int64
 	noFile  bool
 
+	onOpen     func() // called by OpenAt before it looks at anything
 	blockBytes int
 	opened     int // readers opened, ever; guarded by mu
 	alive      int // readers not closed; guarded by mu
@@ -180,6 +181,10 @@ type fakeReader struct {
 }
 
 func (l *fakeLog) OpenAt(lsn uint64) (ArchiveReader, error) {
+	if fn := l.onOpen; fn != nil {
+		l.onOpen = nil
+		fn()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if lsn < l.oldest {
@@ -193,6 +198,9 @@ func (l *fakeLog) OpenAt(lsn uint64) (ArchiveReader, error) {
 	i := sort.Search(len(l.entries), func(i int) bool { return l.entries[i].first > lsn })
 	for i > 0 && (i == len(l.entries) || l.entries[i].first > lsn) {
 		i--
+	}
+	for i < len(l.entries) && l.entries[i].first+uint64(l.entries[i].ops) <= lsn && (i < len(l.entries)-1 || !l.open) {
+		i++
 	}
 	return &fakeReader{log: l, entry: i}, nil
 }
@@ -235,9 +243,8 @@ func (r *fakeReader) Close() {
 
 // recover reads the log again from the segment that begins at or before from,
 // as a start does.
-func (l *fakeLog) recover(t *testing.T, shards int, starts []persist.Start, from uint64) *Recovery {
+func (l *fakeLog) recover(t *testing.T, r *Recovery, shards int, from uint64) {
 	t.Helper()
-	r := NewRecovery(shards, starts)
 	begin := 0
 	for i, e := range l.entries {
 		if e.segment && e.first <= from {
@@ -270,7 +277,6 @@ func (l *fakeLog) recover(t *testing.T, shards int, starts []persist.Start, from
 			r.Op(stream)
 		}
 	}
-	return r
 }
 
 // lose takes back what was appended after the block that ends with lsn or

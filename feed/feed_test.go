@@ -179,7 +179,16 @@ func TestLargeCommitIsNotCopied(t *testing.T) {
 	}
 	wantFrames(t, all, "SET first 1", "1 SET k0 vvvvv 1-12 2", "3 SET k1 vvvvv 1-12 4", "5 SET k2 vvvvv 1-12 6", "7 SET k3 vvvvv 1-12 8",
 		"9 SET k4 vvvvv 1-12 10", "11 SET k5 vvvvv 1-12 12", "SET last 1")
-	b.Release()
+	must(t, s.Since(ctx, &Request{Cursor: Cursor{at.Generation, 4}, Bytes: MaxBytes}, &b))
+	if b.large == nil || b.Len() != 9 {
+		t.Fatalf("%d frames of the rest of the commit", b.Len())
+	}
+	must(t, b.Each(func(f *Frame) error {
+		if f.Offset < 4 || f.First != 1 || f.Last != 12 {
+			return fmt.Errorf("%d of %d-%d", f.Offset, f.First, f.Last)
+		}
+		return nil
+	}))
 	if first, last, err := s.Get(0, Cursor{at.Generation, 7}, &b); err != nil || first != 1 || last != 12 || b.Len() != 12 {
 		t.Fatalf("%d-%d %v, %d frames", first, last, err, b.Len())
 	}
@@ -264,6 +273,66 @@ func TestErrorsOfACursor(t *testing.T) {
 	}
 	if err := read(Cursor{draw2, 1}, false); err != nil || b.Len() != 1 {
 		t.Error(err)
+	}
+}
+
+// TestReaderBehindTheFloorOfOthers: a shard's reader that has seen all of its
+// stream is not evicted because the ops of others are.
+func TestReaderBehindTheFloorOfOthers(t *testing.T) {
+	s, l := openFake(t, 2)
+	a, b := "SET "+keyOf(0, 2)+" 1", "SET "+keyOf(1, 2)+" 1"
+	l.append(commitOf(2, a))
+	batch, _ := since(t, s, Request{Cursor: Cursor{s.Tail(0).Generation, 0}})
+	at := Cursor{batch.Generation, batch.Next}
+	for range 5 {
+		l.append(commitOf(2, b))
+		l.seal()
+	}
+	l.drop(l.Last())
+	l.append(commitOf(2, a))
+	opened := l.opened
+	_, got := since(t, s, Request{Cursor: at})
+	wantFrames(t, got, "1 "+a)
+	if l.opened == opened {
+		t.Fatal("the reader that was kept was not behind the floor")
+	}
+	s.cache.clear()
+	_, got = since(t, s, Request{Cursor: at})
+	wantFrames(t, got, "1 "+a)
+}
+
+// TestLogShortenedDuringTheSearch: the place that was found is gone when it is
+// opened.
+func TestLogShortenedDuringTheSearch(t *testing.T) {
+	s, l := openFake(t, 2)
+	a, b := "SET "+keyOf(0, 2)+" 1", "SET "+keyOf(1, 2)+" 1"
+	for range 3 {
+		l.append(commitOf(2, b))
+		l.seal()
+	}
+	l.append(commitOf(2, a))
+	l.onOpen = func() { l.drop(3) }
+	_, got := since(t, s, Request{Cursor: Cursor{s.Tail(0).Generation, 0}})
+	wantFrames(t, got, "0 "+a)
+	if l.OldestLSN() != 3 {
+		t.Fatal("nothing was dropped")
+	}
+}
+
+func TestPastGenerationsAreBounded(t *testing.T) {
+	s, l := openFake(t, 1)
+	first := s.Tail(0).Generation
+	for i := range uint64(100) {
+		l.flushAll(1, first+(i+1)<<21)
+	}
+	if n := len(s.view.Load().past); n != 64 {
+		t.Fatalf("%d past generations", n)
+	}
+	if err := s.Since(ctx, &Request{Cursor: Cursor{first, 0}}, &Batch{}); !isResync(err, ReasonGeneration) {
+		t.Fatal(err)
+	}
+	if _, got := since(t, s, Request{Cursor: Cursor{first + 36<<21, 0}}); len(got) != 1 {
+		t.Fatal(got)
 	}
 }
 

@@ -23,8 +23,10 @@ const (
 // them all is found through the positions at the segments' beginnings. ALL needs
 // no marks: its offset is the distance from the generation's first LSN.
 type marks struct {
+	shards               int
+	everyOps, everyBytes int
+
 	mu      sync.Mutex
-	shards  int
 	dense   ring // guarded by mu
 	sparse  ring // guarded by mu
 	dropped int  // from dense, since the last one that went to sparse; guarded by mu
@@ -46,14 +48,21 @@ type ring struct {
 }
 
 func (m *marks) init(shards int) {
-	size := min(maxMarks, max(minMarks, maxMarksBytes/(8*(shards+2))))
-	m.shards = shards
+	m.size(shards, markOps, markBytes, min(maxMarks, max(minMarks, maxMarksBytes/(8*(shards+2)))))
+}
+
+// size makes room for so many marks in each ring.
+func (m *marks) size(shards, everyOps, everyBytes, size int) {
+	m.shards, m.everyOps, m.everyBytes = shards, everyOps, everyBytes
 	for _, r := range []*ring{&m.dense, &m.sparse} {
 		r.lsns = make([]uint64, size)
 		r.draws = make([]uint64, size)
 		r.offsets = make([]uint64, size*shards)
 	}
 }
+
+// due reports whether a mark is to be set so many ops and bytes after the last.
+func (m *marks) due(ops, bytes int) bool { return ops >= m.everyOps || bytes >= m.everyBytes }
 
 // add notes the offsets of the shard streams before the op lsn; offset i is
 // next(i).

@@ -26,10 +26,6 @@ const seekAttempts = 4
 func (s *Source) CursorAt(stream int, lsn uint64) (Cursor, error) {
 	v := s.view.Load()
 	g := v.holding(stream, lsn)
-	if !g.ended && lsn > g.endLSN {
-		at, err := s.endOf(stream, &g)
-		return Cursor{g.number, at.offset}, err
-	}
 	offset, err := s.offsetAt(stream, &g, lsn)
 	return Cursor{g.number, offset}, err
 }

@@ -39,10 +39,14 @@ func NewRecovery(n int, starts []persist.Start) *Recovery {
 	return r
 }
 
-// Position takes a line from the beginning of a file, before its blocks.
+// Position takes a line from the beginning of a file, before its blocks. Lines
+// come in the order of the streams.
 func (r *Recovery) Position(stream int, generation, next uint64) error {
 	if _, ok := persist.DrawOf(generation, stream); !ok || stream < 0 || stream > r.n {
 		return fmt.Errorf("stream %d of %d shards cannot be in generation %d", stream, r.n, generation)
+	}
+	if n := len(r.pending); n > 0 && r.pending[n-1].Stream >= stream {
+		r.pending = r.pending[:0] // those of a file in which nothing follows
 	}
 	r.pending = append(r.pending, Position{stream, generation, next})
 	return nil
@@ -62,7 +66,7 @@ func (r *Recovery) Generation(draw, lsn uint64) error {
 // payload. Op follows for each of its ops.
 func (r *Recovery) Block(firstLSN uint64, payloadBytes int) {
 	r.reach(firstLSN)
-	if r.counted && (r.sinceOps >= markOps || r.sinceBytes >= markBytes) {
+	if r.counted && r.marks.due(r.sinceOps, r.sinceBytes) {
 		r.marks.add(firstLSN, r.draw, func(i int) uint64 { return r.next[i] })
 		r.sinceOps, r.sinceBytes = 0, 0
 	}
@@ -145,13 +149,11 @@ func (r *Recovery) adoptPositions() {
 	}
 	next := make([]uint64, r.n+1)
 	draw := pending[0].Generation - uint64(pending[0].Stream)
-	seen := make([]bool, r.n+1)
 	for _, p := range pending {
-		if seen[p.Stream] || p.Generation-uint64(p.Stream) != draw {
+		if p.Generation-uint64(p.Stream) != draw {
 			r.fault = "a segment contradicts itself about where its streams begin"
 			return
 		}
-		seen[p.Stream] = true
 		next[p.Stream] = p.Next
 	}
 	if len(pending) != r.n+1 || next[r.n] > r.lsn {

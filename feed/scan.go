@@ -217,9 +217,6 @@ func (sc *scan) count(lsn uint64) (frames uint64, err error) {
 	return sc.pos.offset - before, nil
 }
 
-// isTruncated reports whether the log was shortened under a reader.
-func isTruncated(err error) bool { return errors.Is(err, ErrTruncated) }
-
 const (
 	// maxCachedScans bounds what readers that may never come back hold of the log:
 	// an open file or a piece of memory each.

@@ -1,17 +1,26 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
 )
 
 // seek returns a scan that stands at the cursor's offset, or at the commit that
 // holds it, or where the log ends if limit, the last LSN to look at, comes
-// before. The error matches ErrTruncated if the log no longer reaches back
-// to it.
-func (s *Source) seek(stream int, g *generation, offset, limit uint64) (sc *scan, err error) {
-	if sc := s.cache.take(stream, Cursor{g.number, offset}); sc != nil {
-		return sc, nil
+// before. The error matches ErrTruncated if the log no longer reaches back to
+// it.
+func (s *Source) seek(stream int, g *generation, offset, limit uint64) (*scan, error) {
+	for {
+		oldest := s.archive.OldestLSN()
+		sc, err := s.search(stream, g, offset, limit)
+		// Where the log was shortened meanwhile, there may be a place further on.
+		if err == nil || !errors.Is(err, ErrTruncated) || s.archive.OldestLSN() == oldest {
+			return sc, err
+		}
 	}
+}
+
+func (s *Source) search(stream int, g *generation, offset, limit uint64) (sc *scan, err error) {
 	if stream == s.shards {
 		sc, err = s.startAll(g, g.firstLSN+offset)
 	} else {

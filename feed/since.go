@@ -129,7 +129,7 @@ func (rd *read) once() (again bool, err error) {
 		b.Generation, b.Next, b.CompleteLSN = g.next, 0, g.endLSN
 		return false, nil
 	}
-	sc, err := s.seek(rd.req.Stream, &g, rd.at.Offset, g.endLSN)
+	sc, err := rd.look(&g)
 	if err != nil {
 		return false, err
 	}
@@ -138,26 +138,43 @@ func (rd *read) once() (again bool, err error) {
 		sc.close()
 		return rd.retry()
 	}
-	err = rd.collect(sc)
-	if err != nil && (b.Len() == 0 || !errors.Is(err, ErrTruncated)) {
-		sc.close()
-		return false, err
-	}
 	rd.moved = sc.pos.offset > rd.at.Offset
 	rd.at.Offset = max(rd.at.Offset, sc.pos.offset)
 	b.Generation, b.Next, b.CompleteLSN = g.number, rd.at.Offset, sc.pos.lsn-1
-	switch {
-	case b.large != nil:
+	if b.large != nil {
 		b.scan, b.source = sc, s
-	case err != nil:
-		// What was read before the log was shortened is good; the next read says the
-		// rest.
-		sc.close()
-	default:
+	} else {
 		s.cache.put(sc)
 	}
 	atEnd := g.ended && rd.at.Offset == g.end
 	return b.Len() == 0 && !atEnd && rd.scanned < MaxScanBytes, nil
+}
+
+// look collects frames and returns the scan that did, standing behind them.
+func (rd *read) look(g *generation) (*scan, error) {
+	s := rd.source
+	sc := s.cache.take(rd.req.Stream, rd.at)
+	for fresh := sc == nil; ; fresh = true {
+		if fresh {
+			var err error
+			if sc, err = s.seek(rd.req.Stream, g, rd.at.Offset, g.endLSN); err != nil {
+				return nil, err
+			}
+		}
+		before := sc.pos.offset
+		err := rd.collect(sc)
+		if err == nil || errors.Is(err, ErrTruncated) && rd.batch.Len() > 0 {
+			// What was read before the log was shortened is good.
+			return sc, nil
+		}
+		sc.close()
+		if !errors.Is(err, ErrTruncated) || fresh && sc.pos.offset == before {
+			return nil, err
+		}
+		// It stood in a part that is gone, but the stream's next frame may lie behind
+		// that.
+		rd.at.Offset = max(rd.at.Offset, sc.pos.offset)
+	}
 }
 
 // publishAttempts is how often a reader looks for a frame that is counted but
@@ -357,18 +374,18 @@ func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err e
 	case at.Offset >= g.end:
 		return 0, 0, &NotFoundError{Tail: s.Tail(stream)}
 	}
-	// An offset just published may be counted and not yet visible.
 	sc, err := s.seek(stream, &g, at.Offset, g.endLSN)
 	if err != nil {
 		return 0, 0, rd.resync(err)
 	}
 	rd.limit = g.endLSN
-	rd.at.Offset = 0
+	rd.at.Offset = 0 // all of the commit, whatever the offset in it
 	if err := rd.collect(sc); err != nil {
 		sc.close()
 		return 0, 0, rd.resync(err)
 	}
 	if b.Len() == 0 {
+		// It is counted and not yet visible.
 		sc.close()
 		return 0, 0, &NotFoundError{Tail: Cursor{g.number, at.Offset}}
 	}

@@ -221,7 +221,7 @@ func (s *Source) Publish(firstLSN uint64, c *op.Commit) {
 
 	s.sinceOps += n
 	s.sinceBytes += len(c.Bytes())
-	if s.sinceOps >= markOps || s.sinceBytes >= markBytes {
+	if s.marks.due(s.sinceOps, s.sinceBytes) {
 		s.mark(l)
 	}
 	s.wake(c, n, keyless > 0)
