@@ -2,7 +2,7 @@
 
 SECONDS_PER_FUZZ_TARGET ?= 30
 ORACLE_COMMANDS ?= 5000000
-CRASH_SCHEDULES ?= 100000
+CRASH_SCHEDULES ?= 20000
 KILL_CYCLES ?= 200
 ARGS ?=
 TEST_TIMEOUT ?= 20m
@@ -57,17 +57,19 @@ fuzz: ## every fuzz target for SECONDS_PER_FUZZ_TARGET (30)
 fuzz-oracle: ## ORACLE_COMMANDS (5000000) random commands against redis-server; KEVY_SEED repeats a run
 	KEVY_REQUIRE_TOOLS=1 KEVY_ORACLE_COMMANDS=$(ORACLE_COMMANDS) go test -count=1 -timeout 0 -v ./tests/oracle
 
-crash: ## CRASH_SCHEDULES (100000) random crashes of the log's file system in memory
-	KEVY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) go test -count=1 -timeout 0 -v -run Crash ./...
+crash: ## CRASH_SCHEDULES (20000) random histories of crashes on a file system in memory; KEVY_SEED repeats a run
+	KEVY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) go test -count=1 -timeout 0 -v -run '^TestCrashes$$' ./internal/engine
+	go test -count=1 -timeout 0 -v -run '^TestRandomSchedules$$' ./aof -schedules $(CRASH_SCHEDULES)
 
 chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy
-	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run Kill ./tests/integration
+	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run '^TestKill$$' ./tests/integration
 
 conformance: ## Redis's own tests (fetched from Debian); ARGS="unit/type/string" for some units
 	tests/conformance/run.sh $(ARGS)
 
 bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key
-	scripts/bench.sh
+	@scripts/deps.sh
+	go run ./tests/bench $(ARGS)
 
 clean: ## remove what make built
 	rm -rf bin

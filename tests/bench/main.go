@@ -1,0 +1,165 @@
+// Command bench measures kevy-server beside redis-server, in turn and in one
+// run, so that the ratios hold whatever the machine: rate and server CPU per
+// command, memory per key, what the feed costs, and how a consumer keeps up.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"kevy/tests/process"
+)
+
+// plan is how much is measured.
+type plan struct {
+	runs        int // of each speed; medians are printed
+	commands    int // a run at pipeline 16; a fifth of it at pipeline 1
+	keys        int // for memory per key
+	idleSeconds int // between load and measuring memory
+	pairs       int // of runs with the feed on and off
+	kevy, redis process.Binary
+	out         io.Writer
+}
+
+func main() {
+	p := plan{out: os.Stdout}
+	flag.IntVar(&p.runs, "runs", 5, "runs of each speed")
+	flag.IntVar(&p.commands, "commands", 2_000_000, "commands of a run at pipeline 16")
+	flag.IntVar(&p.keys, "keys", 1_000_000, "keys for memory per key")
+	flag.IntVar(&p.idleSeconds, "idle", 10, "seconds between load and measuring memory")
+	flag.IntVar(&p.pairs, "pairs", 9, "pairs of runs with the feed on and off")
+	flag.Parse()
+	if err := p.measure(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (p *plan) measure() error {
+	if p.runs < 1 || p.commands < 1000 || p.keys < 1 || p.pairs < 1 || p.idleSeconds < 0 {
+		return errors.New("-runs, -keys and -pairs must be at least 1, -commands 1000, -idle 0")
+	}
+	path, err := process.Build()
+	if err != nil {
+		return err
+	}
+	p.kevy, p.redis = process.Binary{Path: path}, process.Binary{Path: "redis-server", Redis: true}
+	fmt.Fprintf(p.out, "%d cores, %s. AOF everysec on both, feed on, values of 64 bytes under keys of 16, 50 connections.\n", runtime.NumCPU(), runtime.Version())
+	for _, part := range []func() error{p.speed, p.memory, p.feedCost, p.consumer} {
+		fmt.Fprintln(p.out)
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// speed alternates the two servers; each measures all loads on a fresh store.
+func (p *plan) speed() error {
+	loads := []load{
+		{"SET", 1, p.commands / 5}, {"GET", 1, p.commands / 5},
+		{"SET", 16, p.commands}, {"GET", 16, p.commands},
+	}
+	kevy, redis := make([]series, len(loads)), make([]series, len(loads))
+	for run := range p.runs {
+		servers := []struct {
+			binary process.Binary
+			out    []series
+		}{{p.kevy, kevy}, {p.redis, redis}}
+		if run%2 == 1 {
+			servers[0], servers[1] = servers[1], servers[0]
+		}
+		for _, s := range servers {
+			if err := measureLoads(s.binary, loads, s.out); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(p.out, "%-34s %21s %21s %7s   medians of %d, lowest to highest\n", "", "kevy-server", "redis-server", "ratio", p.runs)
+	for i, l := range loads {
+		row(p.out, fmt.Sprintf("%s, pipeline %d: commands/s", l.command, l.pipeline), "%.0f", kevy[i].rates, redis[i].rates)
+		row(p.out, "  server CPU, µs a command", "%.2f", kevy[i].cpuMicros, redis[i].cpuMicros)
+	}
+	return nil
+}
+
+// measureLoads starts a server and runs the loads on it. Rewrites are off, so
+// that none falls into one run and not into another.
+func measureLoads(b process.Binary, loads []load, out []series) error {
+	return withServer(b, []string{"--auto-aof-rewrite-percentage", "0"}, func(s *process.Server) error {
+		for i, l := range loads {
+			m, err := l.run(s)
+			if err != nil {
+				return err
+			}
+			out[i].add(m)
+		}
+		return nil
+	})
+}
+
+func (p *plan) memory() error {
+	var bytesPerKey [2][]float64
+	for i, b := range []process.Binary{p.kevy, p.redis} {
+		err := withServer(b, nil, func(s *process.Server) error {
+			n, err := memoryPerKey(s, p.keys, p.idleSeconds)
+			bytesPerKey[i] = append(bytesPerKey[i], n)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(p.out, "%-34s %21s %21s %7s\n", "", "kevy-server", "redis-server", "ratio")
+	row(p.out, fmt.Sprintf("memory a key, bytes, %d keys", p.keys), "%.0f", bytesPerKey[0], bytesPerKey[1])
+	return nil
+}
+
+// feedCost alternates the feed on and off.
+func (p *plan) feedCost() error {
+	loads := []load{{"SET", 16, p.commands}}
+	var on, off series
+	for pair := range p.pairs {
+		order := []struct {
+			feed string
+			out  *series
+		}{{"yes", &on}, {"no", &off}}
+		if pair%2 == 1 {
+			order[0], order[1] = order[1], order[0]
+		}
+		for _, o := range order {
+			err := withServer(p.kevy, []string{"--auto-aof-rewrite-percentage", "0", "--feed", o.feed}, func(s *process.Server) error {
+				m, err := loads[0].run(s)
+				o.out.add(m)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(p.out, "%-34s %21s %21s %7s   medians of %d, lowest to highest\n", "", "feed on", "feed off", "ratio", p.pairs)
+	row(p.out, "SET, pipeline 16: CPU, µs", "%.2f", on.cpuMicros, off.cpuMicros)
+	ratios := make([]float64, p.pairs)
+	for i := range ratios {
+		ratios[i] = on.cpuMicros[i] / off.cpuMicros[i]
+	}
+	fmt.Fprintf(p.out, "  ratio of each pair: %s\n", spread("%.3f", ratios))
+	return nil
+}
+
+func (p *plan) consumer() error {
+	return withServer(p.kevy, nil, func(s *process.Server) error {
+		r, err := followLoad(s, load{"SET", 64, 2 * p.commands})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.out, "one consumer of ALL: %.0f SET/s at pipeline 64; read %.0f frames/s meanwhile; behind by %d frames at the end, caught up %.2f s later\n",
+			r.commandsPerSecond, r.framesPerSecond, r.behind, r.caughtUp.Seconds())
+		return nil
+	})
+}
