@@ -1,0 +1,28 @@
+package list
+
+import "kevy/internal/command"
+
+func lTrim() *command.Spec {
+	return &command.Spec{
+		Name: "ltrim", Arity: 4, Flags: command.Write, Category: command.CatList,
+		Keys:  command.One(1, command.RW|command.Delete),
+		Group: "list", Since: "1.0.0", Complexity: "O(N) for N elements that go",
+		Syntax:  "key start stop",
+		Summary: "Keeps the elements from one index to another, both included; negative ones count from the end.",
+		Run:     runLTrim,
+	}
+}
+
+func runLTrim(c *command.Ctx) {
+	a := c.Scan(2)
+	start, stop := a.Int(), a.Int()
+	if err := a.Err(); err != nil {
+		c.W.Error(err)
+		return
+	}
+	if err := c.Tx.LTrim(c.Key(1), int(start), int(stop)); err != nil {
+		c.W.Err(err)
+		return
+	}
+	c.W.OK()
+}
