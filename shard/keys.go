@@ -55,7 +55,7 @@ func (tx *Tx) Info(key []byte) (info Info, ok bool) {
 	if e == nil {
 		return Info{}, false
 	}
-	info = Info{Kind: kindOf(e), Value: e.Value(), IdleSec: max(0, tx.nowMs/1000-int64(e.LRU())), Bytes: entryBytes(e)}
+	info = Info{Kind: kindOf(e), Value: e.Value(), IdleSec: tx.idleSec(e), Bytes: entryBytes(e)}
 	if o := e.Object(); o != nil {
 		info.Encoding = o.Encoding()
 	} else {

@@ -1,9 +1,6 @@
 package shard
 
-import (
-	"kevy/internal/ds"
-	"kevy/internal/op"
-)
+import "kevy/internal/op"
 
 // KeepTTL as a deadline leaves the one that the key has.
 const KeepTTL = -1
@@ -49,7 +46,7 @@ func (tx *Tx) Set(key, value []byte, deadlineMs int64) {
 	if deadlineMs != KeepTTL {
 		d.setDeadline(e, deadlineMs)
 	}
-	tx.used(e)
+	tx.usedAnew(e)
 }
 
 // SetRange overwrites the key's string from offset on with patch (op SETRANGE),
@@ -77,34 +74,6 @@ func (tx *Tx) SetRange(key []byte, offset int, patch []byte) error {
 	d.keys.SetRaw(e, true)
 	tx.used(e)
 	return nil
-}
-
-// MarkRaw makes OBJECT ENCODING call the key's string raw, as Redis does of one
-// that a command was about to change in place. It changes no value and is no op.
-func (tx *Tx) MarkRaw(key []byte) {
-	e := tx.lookup(key)
-	if e == nil || e.Object() != nil || e.Raw() {
-		return
-	}
-	sh, d := tx.at(key)
-	tx.save(sh, key)
-	d.keys.SetRaw(d.keys.Mutable(key), true)
-}
-
-// maxEmbeddedBytes is the longest string that Redis stores beside its header.
-const maxEmbeddedBytes = 44
-
-func stringEncoding(e *ds.Entry) string {
-	v := e.Value()
-	switch {
-	case e.Raw():
-		return "raw"
-	case isInt(v):
-		return "int"
-	case len(v) <= maxEmbeddedBytes:
-		return "embstr"
-	}
-	return "raw"
 }
 
 // isInt reports whether b is the canonical decimal text of an int64.

@@ -255,10 +255,3 @@ func (tx *Tx) TakeLookups() (hits, misses int64) {
 	tx.hits, tx.misses = 0, 0
 	return hits, misses
 }
-
-// used notes the access for OBJECT IDLETIME and for eviction.
-func (tx *Tx) used(e *ds.Entry) {
-	if sec := uint32(tx.nowMs / 1000); e.LRU() != sec {
-		e.SetLRU(sec)
-	}
-}

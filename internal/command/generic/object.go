@@ -17,10 +17,9 @@ func object() *command.Spec {
 				Name: "encoding", Arity: 3, Flags: command.ReadOnly, Category: command.CatKeyspace,
 				Keys: command.One(2, command.RO), Tips: []string{"nondeterministic_output"},
 				Since: "2.2.3", Complexity: "O(1)",
-				Syntax:      "key",
-				Summary:     "Answers the name of the encoding that the key's value has.",
-				Differences: "An integer that INCRBYFLOAT left is named int, as if it had been SET.",
-				Run:         func(c *command.Ctx) { replyInfo(c, func(i *shard.Info) { c.W.BulkString(i.Encoding) }) },
+				Syntax:  "key",
+				Summary: "Answers the name of the encoding that the key's value has.",
+				Run:     func(c *command.Ctx) { replyInfo(c, func(i *shard.Info) { c.W.BulkString(i.Encoding) }) },
 			},
 			{
 				Name: "freq", Arity: 3, Flags: command.ReadOnly, Category: command.CatKeyspace,

@@ -41,5 +41,6 @@ func runIncrByFloat(c *command.Ctx) {
 	}
 	text := sum.Append(nil)
 	c.Tx.Set(key, text, shard.KeepTTL)
+	c.Tx.MarkNotInt(key)
 	c.W.Bulk(text)
 }

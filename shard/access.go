@@ -1,0 +1,69 @@
+package shard
+
+import "kevy/internal/ds"
+
+// An entry's LRU word holds the second of the last access in its low 31 bits.
+// The bit above says that OBJECT ENCODING does not call the string int, though
+// its text is one.
+const (
+	accessMask = 1<<31 - 1
+	notIntBit  = 1 << 31
+)
+
+// accessTime returns the time as entries keep it.
+func (tx *Tx) accessTime() uint32 { return uint32(tx.nowMs/1000) & accessMask }
+
+// used notes the access for OBJECT IDLETIME and for eviction.
+func (tx *Tx) used(e *ds.Entry) {
+	if word := e.LRU()&notIntBit | tx.accessTime(); e.LRU() != word {
+		e.SetLRU(word)
+	}
+}
+
+// usedAnew is used for an entry that just got a new string.
+func (tx *Tx) usedAnew(e *ds.Entry) {
+	if word := tx.accessTime(); e.LRU() != word {
+		e.SetLRU(word)
+	}
+}
+
+// idleSec returns for how many seconds an entry has not been used.
+func (tx *Tx) idleSec(e *ds.Entry) int64 {
+	return max(0, int64(tx.accessTime())-int64(e.LRU()&accessMask))
+}
+
+// MarkRaw makes OBJECT ENCODING call the key's string raw, as Redis does of one
+// that a command was about to change in place. It changes no value and is no op.
+func (tx *Tx) MarkRaw(key []byte) {
+	e := tx.lookup(key)
+	if e == nil || e.Object() != nil || e.Raw() {
+		return
+	}
+	sh, d := tx.at(key)
+	tx.save(sh, key)
+	d.keys.SetRaw(d.keys.Mutable(key), true)
+}
+
+// MarkNotInt keeps OBJECT ENCODING from calling the key's string int, as Redis
+// does of a number that was reckoned as text. It changes no value and is no op.
+func (tx *Tx) MarkNotInt(key []byte) {
+	if e := tx.lookup(key); e != nil && e.Object() == nil {
+		e.SetLRU(e.LRU() | notIntBit)
+	}
+}
+
+// maxEmbeddedBytes is the longest string that Redis stores beside its header.
+const maxEmbeddedBytes = 44
+
+func stringEncoding(e *ds.Entry) string {
+	v := e.Value()
+	switch {
+	case e.Raw():
+		return "raw"
+	case e.LRU()&notIntBit == 0 && isInt(v):
+		return "int"
+	case len(v) <= maxEmbeddedBytes:
+		return "embstr"
+	}
+	return "raw"
+}
