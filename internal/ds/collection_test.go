@@ -594,7 +594,7 @@ func TestListPoppedBytesStayValid(t *testing.T) {
 // A queue holds a bounded number of chunk pointers however much passes through it.
 func TestListQueueStaysSmall(t *testing.T) {
 	l := NewList()
-	for i := range 200_000 {
+	for i := range 50_000 {
 		l.PushBack(key(i))
 		if i >= 1000 {
 			if elem, _ := l.PopFront(); string(elem) != string(key(i-1000)) {

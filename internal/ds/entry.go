@@ -19,13 +19,14 @@ const (
 // least klen + room bytes, room being the low bits of the field; the first klen bytes are the key and never change
 // after the entry is made; vlen <= room. All slices over kv are made by keyBytes and roomBytes, within those bounds.
 type Entry struct {
+	// kv and klen lie side by side so that comparing a key reads one cache line of the entry.
 	kv   unsafe.Pointer
-	obj  Object
-	aux  int64
 	klen uint32
 	vlen uint32
 	room uint32 // bytes behind the key, with flagRaw and flagShared in the top bits
 	lru  uint32
+	aux  int64
+	obj  Object
 }
 
 const (

@@ -64,7 +64,12 @@ func (f *Frozen) Drain(fn func(*Entry) bool) {
 }
 
 // Release ends the use of the view, by all goroutines. It may be called from any of them, and more than once.
-func (f *Frozen) Release() { f.released.Store(true) }
+func (f *Frozen) Release() {
+	if !f.released.Swap(true) {
+		// The table may keep the view until it looks at its views again.
+		f.dir = nil
+	}
+}
 
 // reads says whether the view may still read what lies below end in hash space.
 func (f *Frozen) reads(end uint64) bool {

@@ -3,7 +3,7 @@ package ds
 import "math/bits"
 
 const (
-	segmentSlots = 64 // slots of a segment; owned has a bit for each
+	segmentSlots = 48 // slots of a segment; owned has a bit for each
 	minSlots     = 8  // slots of the smallest segment
 
 	segmentBytes = 128 // of the struct
@@ -17,15 +17,18 @@ const (
 //
 // A frozen view's walk reads slots, depth and over, and nothing else; epoch and owned belong to the writer.
 type segment struct {
+	// A look-up reads tags, and pointer and length of slots: one cache line, since the allocator aligns segments to
+	// their size.
 	tags  [segmentSlots / 8]uint64
 	slots []*Entry
 	// epoch is the table's at the time when the segment was made, or was last found to be unshared.
 	epoch uint64
 	// owned has a bit for each slot whose entry no view and no fork could reach when the segment got its epoch.
 	owned uint64
-	// over is the next segment of a chain that has outgrown 64 entries and could not be split.
+	// over is the next segment of a chain that has outgrown segmentSlots entries and could not be split.
 	over  *segment
 	depth uint8
+	_     [segmentBytes - 97]byte
 }
 
 func newSegment(depth uint8, slots int, epoch uint64) *segment {
@@ -33,19 +36,7 @@ func newSegment(depth uint8, slots int, epoch uint64) *segment {
 }
 
 // slotRoom returns the number of slots to allocate for n entries.
-func slotRoom(n int) int {
-	switch {
-	case n <= 8:
-		return 8
-	case n <= 16:
-		return 16
-	case n <= 32:
-		return 32
-	case n <= 48:
-		return 48
-	}
-	return segmentSlots
-}
+func slotRoom(n int) int { return max(minSlots, (n+7)&^7) }
 
 const (
 	lowBits  = 0x0101010101010101

@@ -25,7 +25,7 @@ const (
 )
 
 // Table maps keys to entries by extendible hashing: the top depth bits of a key's hash index a directory of segments
-// of up to 64 entries. A full segment splits alone; when the directory must double, that is a copy of its pointers.
+// of up to 48 entries. A full segment splits alone; when the directory must double, that is a copy of its pointers.
 // Sparse neighbours merge again.
 //
 // A table can be frozen (Freeze): the view shares directory, segments and entries, and the table copies what it is the
@@ -313,8 +313,8 @@ func (t *Table) double() {
 	t.deepest = 0
 }
 
-// merge joins the segment at a directory slot with its buddy while both are sparse, and halves the directory when
-// nothing needs its last bit.
+// merge joins the unshared segment at a directory slot with its buddy while both are sparse, and halves the directory
+// when nothing needs its last bit.
 func (t *Table) merge(at uint64) {
 	for {
 		s := t.dir[at]
@@ -330,7 +330,7 @@ func (t *Table) merge(at uint64) {
 		}
 		both := newSegment(s.depth-1, n+buddy.total(), t.epoch)
 		pick := func(*Entry) *segment { return both }
-		s.moveTo(s.epoch == t.epoch || !t.segmentShared(s, at), pick)
+		s.moveTo(true, pick)
 		buddy.moveTo(buddy.epoch == t.epoch || !t.segmentShared(buddy, buddyAt), pick)
 		t.ownDir()
 		t.point(min(first, buddyAt), 2*width, both)

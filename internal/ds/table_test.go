@@ -34,8 +34,8 @@ func TestEntryIs48Bytes(t *testing.T) {
 	if n := unsafe.Sizeof(Entry{}); n != entryBytes {
 		t.Errorf("Entry has %d bytes, want %d", n, entryBytes)
 	}
-	if n := unsafe.Sizeof(segment{}); n > segmentBytes {
-		t.Errorf("segment has %d bytes, want at most %d", n, segmentBytes)
+	if n := unsafe.Sizeof(segment{}); n != segmentBytes {
+		t.Errorf("segment has %d bytes, want %d", n, segmentBytes)
 	}
 	if n := unsafe.Sizeof(Table{}); n > tableBytes {
 		t.Errorf("Table has %d bytes, want at most %d", n, tableBytes)

@@ -54,7 +54,7 @@ const zsetBytes = 80
 // MemBytes implements Object.
 func (z *ZSet) MemBytes() int {
 	if z.table != nil {
-		return zsetBytes + z.table.MemBytes() + z.order.memBytes()
+		return zsetBytes + z.table.MemBytes() + z.order.memBytes(z.Len())
 	}
 	return zsetBytes + cap(z.elems.b)
 }
@@ -189,10 +189,7 @@ func (z *ZSet) Rank(member []byte) (rank int, ok bool) {
 		if e == nil {
 			return 0, false
 		}
-		score := math.Float64frombits(uint64(e.aux))
-		return z.order.seek(func(x scored) bool {
-			return orderCompare(x.score, x.e.keyBytes(), score, member) >= 0
-		}), true
+		return z.order.rank(scored{math.Float64frombits(uint64(e.aux)), e}), true
 	}
 	_, rank, _, _, ok = z.find(member)
 	return rank, ok
