@@ -448,10 +448,10 @@ func TestSwapDB(t *testing.T) {
 	l.append(commitOf(1, "SET b 1", "SWAPDB 0 3"))
 	l.append(commitOf(1, "SET c 1"))
 	gen := s.Tail(0).Generation
-	b, got := since(t, s, Request{Cursor: Cursor{gen, 0}, Filter: &Filter{AllDBs: true}})
-	wantFrames(t, got, "0 SET a 1", "1 SET b 1", "2 SWAPDB 0 3", "3 SET c 1")
+	_, all := since(t, s, Request{Cursor: Cursor{gen, 0}, Filter: &Filter{AllDBs: true}})
+	wantFrames(t, all, "0 SET a 1", "1 SET b 1", "2 SWAPDB 0 3", "3 SET c 1")
 	// A reader of one of the two gets what came before, then must resync.
-	b, got = since(t, s, Request{Cursor: Cursor{gen, 0}, Filter: &Filter{}})
+	b, got := since(t, s, Request{Cursor: Cursor{gen, 0}, Filter: &Filter{}})
 	wantFrames(t, got, "0 SET a 1")
 	for range 2 {
 		err := s.Since(ctx, &Request{Cursor: Cursor{gen, b.Next}, Filter: &Filter{}}, &Batch{})
