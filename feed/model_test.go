@@ -267,7 +267,6 @@ type wantedAnswer struct {
 	evicted bool
 	at      Cursor
 	frames  []modelFrame
-	first   uint64 // offset of frames[0]
 	next    modelFrame
 	more    bool // next is there
 }
