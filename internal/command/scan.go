@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"math"
 
 	"kevy/internal/glob"
@@ -69,9 +70,13 @@ func (a *Args) Cursor() uint64 {
 	return n
 }
 
-// ParseCursor reads a cursor as C's strtoul reads the whole of a text: decimal,
-// with an optional sign, of which '-' counts from the top; nothing at all is 0.
+// ParseCursor reads a cursor as C's strtoul reads the whole of a text, which
+// ends at a zero byte: decimal, with an optional sign, of which '-' counts from
+// the top; nothing at all is 0.
 func ParseCursor(b []byte) (uint64, bool) {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
 	if len(b) == 0 {
 		return 0, true
 	}
