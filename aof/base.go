@@ -36,10 +36,13 @@ func (r *recovery) loadBase() (err error) {
 	if err != nil {
 		return err
 	}
+	if size == 0 {
+		return nil // as Redis makes one when it starts with nothing
+	}
 	if bytes.HasPrefix(head, []byte(rdbMagic)) {
 		return fmt.Errorf("%s: %w", name, ErrRDB)
 	}
-	if len(head) > 0 && (head[0] == '*' || bytes.HasPrefix(head, []byte(redisTimeLine))) {
+	if head[0] == '*' || bytes.HasPrefix(head, []byte(redisTimeLine)) {
 		return r.foreignBase(f)
 	}
 	return r.ownBase(f)

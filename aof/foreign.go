@@ -67,7 +67,8 @@ func commandAt(w *window, at int64) (c command, p progress, err error) {
 
 // countAt reads a line of kind and a number.
 func countAt(w *window, at int64, kind byte) (n, end int64, p progress, err error) {
-	const maxLine = 1 + 18 + 2
+	const maxDigits = 18 // which do not overflow
+	const maxLine = 1 + maxDigits + 2
 	line, err := w.peek(at, maxLine)
 	if err != nil {
 		return 0, 0, 0, err
@@ -75,7 +76,7 @@ func countAt(w *window, at int64, kind byte) (n, end int64, p progress, err erro
 	for i, c := range line {
 		switch {
 		case i == 0 && c == kind:
-		case i > 0 && c >= '0' && c <= '9':
+		case i > 0 && i <= maxDigits && c >= '0' && c <= '9':
 			n = n*10 + int64(c-'0')
 		case i > 1 && c == '\r':
 			if i+1 == len(line) {
@@ -88,9 +89,6 @@ func countAt(w *window, at int64, kind byte) (n, end int64, p progress, err erro
 		default:
 			return 0, 0, malformed, nil
 		}
-	}
-	if len(line) == maxLine {
-		return 0, 0, malformed, nil
 	}
 	return 0, 0, incomplete, nil
 }

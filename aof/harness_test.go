@@ -3,8 +3,10 @@ package aof
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"kevy/internal/vfs"
 )
@@ -263,6 +265,17 @@ func checkOps(t testing.TB, what string, got, want []string) {
 			t.Fatalf("%s: op %d is %.60q instead of %.60q", what, i, got[i], want[i])
 		}
 	}
+}
+
+// testRand prints its seed when the test fails.
+func testRand(t testing.TB) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // readFileText returns a file's content.

@@ -118,6 +118,7 @@ type recovery struct {
 	history  uint64 // the log is unbroken from here on
 	segments []*segment
 	ended    bool // RecoverTruncate has ended the log
+	gone     bool // because the file was not there
 
 	// The file that the log goes on in; nil if it must be a new one.
 	tail *segment
@@ -204,6 +205,9 @@ func (r *recovery) readListed() error {
 		follows := i < len(listed)-1 || len(r.followers()) > 0
 		if err := r.readFile(r.log.dir.logPath(e.name), e.seq, follows); err != nil {
 			return err
+		}
+		if r.ended && r.gone {
+			return r.setAside(i)
 		}
 		if r.ended {
 			return r.setAside(i + 1)
@@ -324,19 +328,13 @@ func (r *recovery) missing(name string) error {
 		return damage
 	}
 	r.report.Damaged = append(r.report.Damaged, Cut{File: name, Reason: damage.Reason})
-	r.lost()
-	return nil
-}
-
-// lost notes that something is left out behind the last op recovered, or that
-// the log ends here.
-func (r *recovery) lost() {
 	if r.mode == RecoverTruncate {
-		r.ended = true
-		return
+		r.ended, r.gone = true, true
+		return nil
 	}
 	r.history = r.last + 1
 	r.numbered = false
+	return nil
 }
 
 // readHeader finds out what a file is, and makes it a segment if it is one of
