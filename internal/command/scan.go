@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"math"
 
 	"kevy/internal/glob"
@@ -74,9 +73,7 @@ func (a *Args) Cursor() uint64 {
 // ends at a zero byte: decimal, with an optional sign, of which '-' counts from
 // the top; nothing at all is 0.
 func ParseCursor(b []byte) (uint64, bool) {
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i]
-	}
+	b = CText(b)
 	if len(b) == 0 {
 		return 0, true
 	}

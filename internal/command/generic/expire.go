@@ -71,7 +71,7 @@ func parseExpireOptions(a *command.Args) (o expireOptions) {
 		case a.Is("LT"):
 			o.lt = true
 		default:
-			a.Fail(resp.Errorf("ERR", "Unsupported option %s", a.Peek()))
+			a.Fail(resp.Errorf("ERR", "Unsupported option %s", command.CText(a.Peek())))
 		}
 	}
 	switch {
