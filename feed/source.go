@@ -22,6 +22,7 @@ type Source struct {
 	view    atomic.Pointer[view]
 	marks   *marks
 
+	flushDraw uint64 // guarded by whoever commits
 	// sinceOps and sinceBytes count from the last mark. Guarded by the log's
 	// critical section.
 	sinceOps, sinceBytes int
@@ -215,6 +216,10 @@ func (s *Source) Publish(firstLSN uint64, c *op.Commit) {
 	}
 	// Readers look no further than last, so this comes after the offsets.
 	l.last.Store(firstLSN + uint64(n) - 1)
+	if c.FlushesAll() {
+		s.Bump(s.flushDraw, persist.FlushAll)
+		return
+	}
 	if keyless > 0 {
 		l.keyless.Store(l.keyless.Load() - 1 + 2*keyless)
 	}
@@ -225,6 +230,19 @@ func (s *Source) Publish(firstLSN uint64, c *op.Commit) {
 		s.mark(l)
 	}
 	s.wake(c, n, keyless > 0)
+}
+
+// ExpectFlushAll says which generation begins after the next commit that holds
+// FLUSHALL. The change belongs to that commit's critical section: a file of the
+// log that begins right behind it states the new generation.
+func (s *Source) ExpectFlushAll(draw uint64) { s.flushDraw = draw }
+
+// LastEnd returns how the generation before the current one ended: the LSN of
+// its last op and the offset of each stream. There must be one.
+func (s *Source) LastEnd() (endLSN uint64, ends []uint64) {
+	past := s.view.Load().past
+	last := past[len(past)-1]
+	return last.endLSN, slices.Clone(last.ends)
 }
 
 // mark notes the offsets after the last op of the current generation.

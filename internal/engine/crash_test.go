@@ -114,6 +114,7 @@ func (h *history) open() bool {
 		h.fail("open: %v", err)
 		return false
 	}
+	e.PauseExpiry(true) // every commit is the test's own
 	h.e, h.tx = e, e.NewTx()
 	return true
 }

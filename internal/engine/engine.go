@@ -29,7 +29,8 @@ type Options struct {
 	// FeedMemoryBytes.
 	NoFile bool
 	Fsync  aof.Policy
-	// NoFeed makes every reader of the feed get an error.
+	// NoFeed makes every reader of the feed get an error, and commits do not pay
+	// for it. The next start begins a new generation.
 	NoFeed bool
 	// FeedMemoryBytes is how much recent log stays in memory for readers;
 	// FeedDiskBytes and FeedAgeMs bound what is kept on disk below the base (0:
@@ -93,7 +94,7 @@ func (e *Engine) NewTx() *shard.Tx { return e.set.NewTx(&e.pos) }
 // shards. It only touches memory: Wait says when the commit is safe.
 func (e *Engine) Commit(tx *shard.Tx) (lsn uint64) {
 	c := tx.Commit()
-	if c.FlushesAll() {
+	if c.FlushesAll() && !e.opt.NoFeed {
 		lsn = e.commitFlushAll(c)
 	} else {
 		lsn = e.log.Append(c)
@@ -150,7 +151,7 @@ func (e *Engine) Close() error {
 	e.background.Wait()
 	e.source.Close()
 	tail, err := e.log.Close()
-	if err == nil && e.contract != nil {
+	if err == nil && e.contract != nil && !e.opt.NoFeed {
 		next := e.source.NextOffsets()
 		err = e.contract.Close(persist.Tail{LSN: tail.LSN, CRC: tail.CRC, Inode: tail.Inode}, next)
 	}

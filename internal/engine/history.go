@@ -15,9 +15,10 @@ import (
 // The new number rides in the log behind the commit; the sidecars follow.
 func (e *Engine) commitFlushAll(c *op.Commit) (lsn uint64) {
 	draw := e.drawGeneration()
+	e.source.ExpectFlushAll(draw)
 	lsn = e.log.AppendAnnotated(c, "#kevy-gen "+strconv.FormatUint(draw, 10))
-	endLSN, ends := e.source.Bump(draw, persist.FlushAll)
 	if e.contract != nil {
+		endLSN, ends := e.source.LastEnd()
 		e.contract.Bump(draw, endLSN, ends, persist.FlushAll)
 		select {
 		case e.tendNow <- struct{}{}:

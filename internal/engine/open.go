@@ -114,12 +114,15 @@ func (e *Engine) memoryBytes() int64 {
 }
 
 func (e *Engine) logOptions() aof.Options {
-	return aof.Options{
+	opt := aof.Options{
 		FS: e.opt.FS, Dir: e.opt.Dir, Policy: e.opt.Fsync, MemoryBytes: e.memoryBytes(), SegmentBytes: e.opt.SegmentBytes, NoFile: e.opt.NoFile,
 		NowMs: e.opt.NowMs, Logger: e.opt.Logger,
-		Publish:    func(firstLSN uint64, c aof.Encoder) { e.source.Publish(firstLSN, c.(*op.Commit)) },
-		FileHeader: func(dst []byte) []byte { return e.source.AppendPositions(dst) },
 	}
+	if !e.opt.NoFeed {
+		opt.Publish = func(firstLSN uint64, c aof.Encoder) { e.source.Publish(firstLSN, c.(*op.Commit)) }
+		opt.FileHeader = func(dst []byte) []byte { return e.source.AppendPositions(dst) }
+	}
+	return opt
 }
 
 func (e *Engine) openMemory() (err error) {
