@@ -353,10 +353,10 @@ var verbs = map[string]op.Verb{"SET": op.Set, "DEL": op.Del, "FLUSHDB": op.Flush
 
 // flushAll commits a FLUSHALL and begins the generation of draw.
 func (l *fakeLog) flushAll(shards int, draw uint64) (uint64, []uint64) {
+	l.source.ExpectFlushAll(draw)
 	l.append(commitOf(shards, "FLUSHALL"))
-	end, ends := l.source.Bump(draw, persist.FlushAll)
 	l.annotate(draw)
-	return end, ends
+	return l.source.LastEnd()
 }
 
 // texts returns the frames of a batch as "offset VERB key …".

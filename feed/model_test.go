@@ -200,15 +200,16 @@ func (m *feedModel) publish(c *op.Commit) {
 }
 
 func (m *feedModel) flushAll() {
+	draw, err := m.contract.Draw(1_790_000_000)
+	must(m.t, err)
+	m.source.ExpectFlushAll(draw)
 	m.publish(commitOf(m.shards, "1/SET last v", "FLUSHALL", "SET after v"))
+	m.log.annotate(draw)
 	if m.rng.IntN(4) == 0 {
 		m.log.cut() // a segment was full just then
 	}
-	draw, err := m.contract.Draw(1_790_000_000)
-	must(m.t, err)
-	end, ends := m.source.Bump(draw, persist.FlushAll)
+	end, ends := m.source.LastEnd()
 	m.contract.Bump(draw, end, ends, persist.FlushAll)
-	m.log.annotate(draw)
 	m.end()
 	m.begin(draw)
 }
