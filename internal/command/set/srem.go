@@ -1,0 +1,17 @@
+package set
+
+import "kevy/internal/command"
+
+func sRem() *command.Spec {
+	return &command.Spec{
+		Name: "srem", Arity: -3, Flags: command.Write | command.Fast, Category: command.CatSet,
+		Keys:  command.One(1, command.RW|command.Delete),
+		Group: "set", Since: "1.0.0", Complexity: "O(N) for N members",
+		Syntax:  "key member [member ...]",
+		Summary: "Removes members; answers how many there were.",
+		Run: func(c *command.Ctx) {
+			n, err := c.Tx.SRem(c.Key(1), c.Args[2:]...)
+			replyInt(c, n, err)
+		},
+	}
+}
