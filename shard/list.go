@@ -2,7 +2,6 @@ package shard
 
 import (
 	"bytes"
-	"slices"
 
 	"kevy/internal/ds"
 	"kevy/internal/op"
@@ -177,46 +176,22 @@ func (tx *Tx) LRem(key []byte, count int, elem []byte) (removed int, err error) 
 		return 0, err
 	}
 	limit := count
-	if count == 0 {
+	switch {
+	case count == 0:
 		limit = l.Len()
-	} else if count < 0 {
-		limit = -max(count, -l.Len())
+	case count < 0:
+		limit = -max(count, -l.Len()) // the smallest integer has no negative
 	}
-	// Positions first: removing while walking would move what is walked.
-	var at []int
-	i, step := 0, 1
-	if count < 0 {
-		i, step = l.Len()-1, -1
-	}
-	l.Each(i, l.Len(), count < 0, func(e []byte) bool {
-		if bytes.Equal(e, elem) {
-			at = append(at, i)
-		}
-		i += step
-		return len(at) < limit
-	})
-	if len(at) == 0 {
+	removed = l.RemoveEqual(elem, limit, count < 0)
+	if removed == 0 {
 		return 0, nil
 	}
 	tx.record(sh, op.LRem, key, 2)
 	tx.argInt(int64(count))
 	tx.arg(elem)
 	tx.recorded()
-	// From the highest down, so that those still to go stay where they are;
-	// neighbours go at once.
-	if count >= 0 {
-		slices.Reverse(at)
-	}
-	for k := 0; k < len(at); {
-		n := 1
-		for k+n < len(at) && at[k+n] == at[k]-n {
-			n++
-		}
-		l.RemoveRange(at[k]-n+1, n)
-		k += n
-	}
 	d.dropIfEmpty(key, l)
-	return len(at), nil
+	return removed, nil
 }
 
 // LTrim keeps the elements from start to stop, both included and counted from
