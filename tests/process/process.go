@@ -148,6 +148,8 @@ func Oracle(t testing.TB) Binary {
 type Config struct {
 	// Dir is the data directory; a temporary one if empty.
 	Dir string
+	// File is a configuration file, if any.
+	File string
 	// Args are further settings, as --name value.
 	Args []string
 	// Prefix is a command that runs the server's command, such as strace with its options.
@@ -230,7 +232,7 @@ func LaunchOn(b Binary, cfg Config, port int) (*Server, error) {
 		}
 		argv = append(argv, "bash", "-c", script+`exec "$0" "$@"`)
 	}
-	argv = append(argv, b.Args(port, cfg.Dir)...)
+	argv = append(argv, b.Args(port, cfg.Dir, cfg.File)...)
 	argv = append(argv, cfg.Args...)
 	s := &Server{Binary: b, Dir: cfg.Dir, Port: port, log: &outputLog{}, done: make(chan struct{})}
 	s.cmd = exec.Command(argv[0], argv[1:]...)
@@ -249,11 +251,14 @@ func LaunchOn(b Binary, cfg Config, port int) (*Server, error) {
 	return s, nil
 }
 
-// Args is the command line of a server without further settings.
-func (b Binary) Args(port int, dir string) []string {
+// Args is the command line of a server without further settings; file is a configuration file, if not empty.
+func (b Binary) Args(port int, dir, file string) []string {
 	argv := []string{b.Path}
 	if !b.Redis {
 		argv = append(argv, "serve")
+	}
+	if file != "" {
+		argv = append(argv, file)
 	}
 	argv = append(argv, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir)
 	if b.Redis {
