@@ -371,7 +371,7 @@ func (p *Pair) runSpecial(s Step, at int) (*Difference, error) {
 	if diff := p.compare(s, at, want[0], got[0]); diff != nil {
 		return diff, nil
 	}
-	if want[0].IsError("") {
+	if want[0].IsError("") || got[0].IsError("") {
 		return nil, nil
 	}
 	differs := func(what string, w, g fmt.Stringer) *Difference {
@@ -469,6 +469,9 @@ func (s *side) oneScore(key string, db int) (bool, error) {
 func normalNumber(n, text string) string {
 	if n == "ZRANDMEMBER" || n == "ZSCAN" {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
+			if f == 0 {
+				f = 0 // -0 and 0 are one score
+			}
 			return strconv.FormatFloat(f, 'g', -1, 64)
 		}
 	}
