@@ -49,9 +49,11 @@ func runForks(t *testing.T, steps int, fresh func() subject) {
 			live = append(live, live[i].fork())
 		case 2:
 			// The original goes to readers, the fork takes its place, as in Table.Mutable.
+			// It is forked while they read.
 			old := live[i]
-			live[i] = old.fork()
+			started := make(chan bool)
 			readers.Go(func() {
+				close(started)
 				for range 3 {
 					if err := old.check(); err != nil {
 						t.Error("frozen: ", err)
@@ -59,6 +61,8 @@ func runForks(t *testing.T, steps int, fresh func() subject) {
 					}
 				}
 			})
+			<-started
+			live[i] = old.fork()
 		case 3:
 			live[i] = fresh()
 		}
@@ -607,6 +611,79 @@ func TestListQueueStaysSmall(t *testing.T) {
 	}
 	if cap(l.store) > 64 {
 		t.Errorf("room for %d chunks", cap(l.store))
+	}
+}
+
+func TestScanOfLargeCollections(t *testing.T) {
+	lim := DefaultLimits()
+	h, s, z := NewHash(), NewSet(), NewZSet()
+	const n = 1000
+	for i := range n {
+		h.Set(key(i), key(i), &lim)
+		s.Add(key(i), &lim)
+		z.Set(key(i), float64(i), &lim)
+	}
+	got := [3]map[string]bool{{}, {}, {}}
+	for i, scan := range []func(uint64) uint64{
+		func(cursor uint64) uint64 {
+			return h.Scan(cursor, 10, func(f, v []byte) { got[0][string(f)] = string(f) == string(v) })
+		},
+		func(cursor uint64) uint64 {
+			return s.Scan(cursor, 10, func(m []byte) { got[1][string(m)] = true })
+		},
+		func(cursor uint64) uint64 {
+			return z.Scan(cursor, 10, func(m []byte, score float64) { got[2][string(m)] = string(m) == string(key(int(score))) })
+		},
+	} {
+		calls := 0
+		for cursor := uint64(0); calls == 0 || cursor != 0; calls++ {
+			cursor = scan(cursor)
+		}
+		if calls < n/10 {
+			t.Errorf("collection %d: %d calls", i, calls)
+		}
+		for i2 := range n {
+			if !got[i][string(key(i2))] {
+				t.Errorf("collection %d: %d is missing or has a wrong value", i, i2)
+			}
+		}
+	}
+}
+
+// A callback that returns false is not called again.
+func TestWalksStop(t *testing.T) {
+	small, large := DefaultLimits(), Limits{}
+	for _, lim := range []*Limits{&small, &large} {
+		h, s, z, l := NewHash(), NewSet(), NewZSet(), NewList()
+		l.SetLimits(&Limits{ListMaxListpackSize: 4})
+		for i := range 20 {
+			h.Set(key(i), nil, lim)
+			s.Add(fmt.Appendf(nil, "%d", i), lim)
+			z.Set(key(i), 0, lim)
+			l.PushBack(key(i))
+		}
+		calls := 0
+		stop := func() bool { calls++; return calls < 7 }
+		for name, walk := range map[string]func(){
+			"Hash.Each":             func() { h.Each(func(_, _ []byte) bool { return stop() }) },
+			"Set.Each":              func() { s.Each(func([]byte) bool { return stop() }) },
+			"ZSet.EachRank":         func() { z.EachRank(2, 15, false, func([]byte, float64) bool { return stop() }) },
+			"ZSet.EachRank reverse": func() { z.EachRank(15, 15, true, func([]byte, float64) bool { return stop() }) },
+			"List.Each":             func() { l.Each(2, 15, false, func([]byte) bool { return stop() }) },
+			"List.Each reverse":     func() { l.Each(15, 15, true, func([]byte) bool { return stop() }) },
+		} {
+			calls = 0
+			if walk(); calls != 7 {
+				t.Errorf("%s %s: %d calls, stopped at 7", h.Encoding(), name, calls)
+			}
+		}
+		for _, start := range []int{-1, 20} {
+			z.EachRank(start, 5, false, func([]byte, float64) bool { t.Error("beyond the end"); return true })
+			l.Each(start, 5, false, func([]byte) bool { t.Error("beyond the end"); return true })
+		}
+		if _, _, ok := z.At(20); ok {
+			t.Error("an element beyond the end")
+		}
 	}
 }
 

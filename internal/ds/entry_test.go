@@ -156,6 +156,25 @@ func TestAdoptReplaces(t *testing.T) {
 	}
 }
 
+func TestEntryMemBytes(t *testing.T) {
+	tab := NewTable()
+	lim := DefaultLimits()
+	e, _ := tab.Put([]byte("k"), make([]byte, 1000))
+	if n := e.MemBytes(); n < 1048 || n > 1300 {
+		t.Errorf("a value of 1000 bytes takes %d", n)
+	}
+	h := NewHash()
+	for i := range 1000 {
+		h.Set(key(i), make([]byte, 100), &lim)
+	}
+	if n := tab.PutObject([]byte("k"), h).MemBytes(); n < 1000*(100+entryBytes) || n > 1000*250 {
+		t.Errorf("a hash of 1000 fields takes %d bytes", n)
+	}
+	if e.Kind() != KindHash || tab.Get([]byte("k")).Object() != Object(h) {
+		t.Error("the hash is not there")
+	}
+}
+
 // A fork's first write of a part copies it, the second does not.
 func TestForksCopyOnce(t *testing.T) {
 	lim := DefaultLimits()

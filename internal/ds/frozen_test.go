@@ -171,7 +171,7 @@ func checkView(f *Frozen, walk func(func(*Entry) bool), want map[string]string) 
 // misses.
 func TestFrozenWalksWhileWritten(t *testing.T) {
 	rng := newRand(t)
-	for range 12 {
+	for range 8 {
 		w := newWorld(rng)
 		keys := 1 << (3 + rng.IntN(8))
 		var readers sync.WaitGroup

@@ -49,17 +49,18 @@ func (h *Hash) MemBytes() int {
 	return hashBytes + cap(h.pairs.b)
 }
 
-// find returns the value of field and the offsets of the pair, of its value and behind it.
-func (h *Hash) find(field []byte) (value []byte, pairOff, valueOff, end int, ok bool) {
-	for off := 0; off < len(h.pairs.b); {
-		f, valueOff := h.pairs.itemAt(off)
-		v, end := h.pairs.itemAt(valueOff)
-		if string(f) == string(field) {
-			return v, off, valueOff, end, true
+// find returns the offsets of the pair of field: of the pair, of its value and behind it.
+func (h *Hash) find(field []byte) (off, valueOff, end int, ok bool) {
+	size := itemBytes(len(field))
+	for off < len(h.pairs.b) {
+		valueOff = h.pairs.skip(off)
+		end = h.pairs.skip(valueOff)
+		if h.pairs.equalAt(off, valueOff, field, size) {
+			return off, valueOff, end, true
 		}
 		off = end
 	}
-	return nil, 0, 0, 0, false
+	return 0, 0, 0, false
 }
 
 // Get returns the value of field.
@@ -70,7 +71,10 @@ func (h *Hash) Get(field []byte) (value []byte, ok bool) {
 		}
 		return nil, false
 	}
-	value, _, _, _, ok = h.find(field)
+	_, valueOff, _, ok := h.find(field)
+	if ok {
+		value, _ = h.pairs.itemAt(valueOff)
+	}
 	return value, ok
 }
 
@@ -89,7 +93,7 @@ func (h *Hash) Set(field, value []byte, lim *Limits) (created bool) {
 		_, created = h.table.Put(field, value)
 		return created
 	}
-	if _, _, valueOff, end, ok := h.find(field); ok {
+	if _, valueOff, end, ok := h.find(field); ok {
 		putItem(h.pairs.splice(valueOff, end, itemBytes(len(value))), value)
 		return false
 	}
@@ -118,7 +122,7 @@ func (h *Hash) Delete(field []byte) bool {
 	if h.table != nil {
 		return h.table.Delete(field) != nil
 	}
-	_, off, _, end, ok := h.find(field)
+	off, _, end, ok := h.find(field)
 	if ok {
 		h.pairs.splice(off, end, 0)
 		h.count--

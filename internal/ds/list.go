@@ -262,25 +262,23 @@ func (l *List) InsertAt(i int, elem []byte) {
 	}
 }
 
-// insertAt inserts elem before an element of a chunk, in == n being its end; the chunk may also be the one behind the
-// last.
+// insertAt inserts elem before the in-th element of a chunk.
 func (l *List) insertAt(at, in int, elem []byte) {
 	size := elemBytes(len(elem))
 	chunks := l.chunks()
 	switch {
-	case at < len(chunks) && l.fits(chunks[at], size):
+	case l.fits(chunks[at], size):
 	case in == 0 && at > 0 && l.fits(chunks[at-1], size):
 		at, in = at-1, chunks[at-1].n
 	case in == 0:
 		l.insertChunk(at, l.newChunk())
-	case in == chunks[at].n && at+1 < len(chunks) && l.fits(chunks[at+1], size):
-		at, in = at+1, 0
 	default:
-		if in < chunks[at].n {
-			l.splitChunk(at, in)
+		l.splitChunk(at, in)
+		if l.fits(l.chunks()[at], size) {
+			break
 		}
+		at, in = at+1, 0
 		if !l.fits(l.chunks()[at], size) {
-			at, in = at+1, 0
 			l.insertChunk(at, l.newChunk())
 		}
 	}

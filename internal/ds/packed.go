@@ -14,17 +14,33 @@ type packed struct {
 	shared bool
 }
 
+// skip returns the offset behind the item at off.
+func (p *packed) skip(off int) int {
+	// The short form is apart so that it is inlined into the searches.
+	if n := int(p.b[off]); n < 0x80 {
+		return off + 1 + n
+	}
+	return p.skipLong(off)
+}
+
+func (p *packed) skipLong(off int) int {
+	n, w := binary.Uvarint(p.b[off:])
+	return off + w + int(n)
+}
+
 // itemAt returns the item at off and the offset behind it.
 func (p *packed) itemAt(off int) (item []byte, next int) {
-	n, w := int(p.b[off]), 1
-	if n >= 0x80 {
-		var v uint64
-		v, w = binary.Uvarint(p.b[off:])
-		n = int(v)
+	next = p.skip(off)
+	off++
+	for p.b[off-1] >= 0x80 {
+		off++
 	}
-	off += w
-	next = off + n
 	return p.b[off:next:next], next
+}
+
+// equalAt says whether the item from off to end is item, which is size bytes with its length.
+func (p *packed) equalAt(off, end int, item []byte, size int) bool {
+	return end-off == size && string(p.b[end-len(item):end]) == string(item)
 }
 
 // itemBytes is the size of an item of n bytes with its length.

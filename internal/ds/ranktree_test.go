@@ -54,7 +54,7 @@ func TestRankTree(t *testing.T) {
 	for _, order := range []string{"ascending", "descending", "random"} {
 		tree := newRankTree()
 		var want []scored
-		const n = 12000 // three levels
+		const n = 6000 // three levels
 		for i := range n {
 			x := scored{float64(i), newEntry(key(i), nil)}
 			switch order {

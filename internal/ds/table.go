@@ -19,8 +19,7 @@ const (
 	doublingLoad = 4
 	// The directory halves when no segment needs its last bit and there are fewer entries than this per slot.
 	halvingLoad = 8
-	// Two buddies merge when one has at most mergeSlots entries and both together at most mergedSlots.
-	mergeSlots  = segmentSlots / 4
+	// Two buddies merge when they have this many entries together.
 	mergedSlots = segmentSlots / 2
 )
 
@@ -204,7 +203,7 @@ func (t *Table) Delete(key []byte) *Entry {
 	if len(s.slots) == 0 {
 		t.dir[at].dropEmpty()
 	}
-	if len(s.slots) <= mergeSlots {
+	if len(s.slots) <= mergedSlots {
 		t.merge(at)
 	}
 	return e
@@ -319,7 +318,7 @@ func (t *Table) merge(at uint64) {
 	for {
 		s := t.dir[at]
 		n := s.total()
-		if s.depth == 0 || n > mergeSlots {
+		if s.depth == 0 || n > mergedSlots {
 			return
 		}
 		first, width := t.span(at)
@@ -398,38 +397,23 @@ func (t *Table) Random(rng *rand.Rand) *Entry {
 	if t.count == 0 {
 		return nil
 	}
-	var last *segment
 	for range randomTries {
 		s := t.dir[rng.Uint64N(uint64(len(t.dir)))]
-		n := s.total()
-		if t.depth == 0 {
-			return s.at(int(rng.Uint64N(uint64(n))))
-		}
+		n := uint64(s.total())
 		// A segment that fills 2^k directory slots is met 2^k times as often: its entries get 1/2^k of the chance.
-		if i := rng.Uint64N(segmentSlots << (t.depth - s.depth)); i < uint64(n) {
+		chances := uint64(segmentSlots) << (t.depth - s.depth)
+		if t.depth == 0 {
+			chances = n
+		}
+		if i := rng.Uint64N(chances); i < n {
 			return s.at(int(i))
 		}
-		if n > 0 {
-			last = s
+	}
+	for at := rng.Uint64N(uint64(len(t.dir))); ; at = (at + 1) % uint64(len(t.dir)) {
+		if n := t.dir[at].total(); n > 0 {
+			return t.dir[at].at(rng.IntN(n))
 		}
 	}
-	if last != nil {
-		return last.at(int(rng.Uint64N(uint64(last.total()))))
-	}
-	var e *Entry
-	start := rng.Uint64N(uint64(len(t.dir)))
-	first, _ := t.span(start)
-	pick := func(s *segment, _ uint64) bool {
-		if n := s.total(); n > 0 {
-			e = s.at(int(rng.Uint64N(uint64(n))))
-		}
-		return e == nil
-	}
-	eachSegment(t.dir, t.depth, first, pick)
-	if e == nil {
-		eachSegment(t.dir, t.depth, 0, pick)
-	}
-	return e
 }
 
 // at returns the i-th entry of the chain.

@@ -63,17 +63,22 @@ const scoreBytes = 8
 
 // elemAt returns the packed element at off and the offset behind it.
 func (z *ZSet) elemAt(off int) (member []byte, score float64, next int) {
-	score = math.Float64frombits(binary.LittleEndian.Uint64(z.elems.b[off:]))
 	member, next = z.elems.itemAt(off + scoreBytes)
-	return member, score, next
+	return member, z.scoreAt(off), next
+}
+
+// scoreAt returns the score of the packed element at off.
+func (z *ZSet) scoreAt(off int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(z.elems.b[off:]))
 }
 
 // find returns the packed element of member: its score, its rank, its offset and the offset behind it.
 func (z *ZSet) find(member []byte) (score float64, rank, off, end int, ok bool) {
+	size := itemBytes(len(member))
 	for off < len(z.elems.b) {
-		m, score, end := z.elemAt(off)
-		if string(m) == string(member) {
-			return score, rank, off, end, true
+		end = z.elems.skip(off + scoreBytes)
+		if z.elems.equalAt(off+scoreBytes, end, member, size) {
+			return z.scoreAt(off), rank, off, end, true
 		}
 		rank++
 		off = end
@@ -113,9 +118,13 @@ func (z *ZSet) Set(member []byte, score float64, lim *Limits) (created bool) {
 	}
 	at := 0
 	for at < len(z.elems.b) {
-		m, s, next := z.elemAt(at)
-		if orderCompare(s, m, score, member) > 0 {
+		next := z.elems.skip(at + scoreBytes)
+		if s := z.scoreAt(at); s > score {
 			break
+		} else if s == score {
+			if m, _ := z.elems.itemAt(at + scoreBytes); string(m) > string(member) {
+				break
+			}
 		}
 		at = next
 	}
