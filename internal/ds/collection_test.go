@@ -482,8 +482,8 @@ func TestEncodings(t *testing.T) {
 		}
 		return members
 	}
-	shrunk := hash(129, 4, 1).(*Hash)
-	for i := range 128 {
+	shrunk := hash(513, 4, 1).(*Hash)
+	for i := range 512 {
 		shrunk.Delete(fmt.Appendf(nil, "%04d", i))
 	}
 	for _, c := range []struct {
@@ -492,8 +492,8 @@ func TestEncodings(t *testing.T) {
 		want string
 		kind string
 	}{
-		{"hash at the limits", hash(128, 64, 64), "listpack", "hash"},
-		{"hash of 129", hash(129, 4, 1), "hashtable", "hash"},
+		{"hash at the limits", hash(512, 64, 64), "listpack", "hash"},
+		{"hash of 513", hash(513, 4, 1), "hashtable", "hash"},
 		{"hash with a long field", hash(1, 65, 1), "hashtable", "hash"},
 		{"hash with a long value", hash(1, 1, 65), "hashtable", "hash"},
 		{"hash that shrank", shrunk, "hashtable", "hash"},

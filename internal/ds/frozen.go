@@ -85,13 +85,13 @@ func (t *Table) dropReleased() {
 // Who shares what.
 //
 // A segment is in a view only if it existed at Freeze: segment.epoch <= view.epoch. So a segment of the table's
-// present epoch is in no view, and may be written; an older one may be written if every view that is not older has
-// been released or has drained its range. Drain passes whole segments of the view, so that a drained position is a
+// present epoch is in no view, and may be written; an older one may be written if every view that is not older than it
+// has been released or has drained its range. Drain passes whole segments of the view, so that a drained position is a
 // border of them: all that the view has below it has been read.
 //
-// A slot's owned bit says that its entry came into the segment's possession after the segment's epoch began, or was
-// found to be in no view then; such an entry is in a view only if the segment is. An entry without the bit may be in any view of any
-// age, and may be written only when no view reads its range any more.
+// A slot's owned bit says that no view that is older than the segment can reach the entry: it was made, or found to be
+// read by nobody, after the segment's epoch began. Such an entry is in a view only if the segment itself is. An entry
+// without the bit may be in a view of any age, and may be written only when no view reads its range any more.
 //
 // Forks are views that never end.
 

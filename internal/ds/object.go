@@ -62,7 +62,7 @@ type Limits struct {
 // DefaultLimits returns the defaults of Redis 7.0.
 func DefaultLimits() Limits {
 	return Limits{
-		HashMaxListpackEntries: 128,
+		HashMaxListpackEntries: 512,
 		HashMaxListpackValue:   64,
 		ZSetMaxListpackEntries: 128,
 		ZSetMaxListpackValue:   64,
