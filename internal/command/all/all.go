@@ -6,14 +6,18 @@ import (
 	"kevy/internal/command"
 	"kevy/internal/command/bitmap"
 	"kevy/internal/command/generic"
+	"kevy/internal/command/hash"
+	"kevy/internal/command/list"
+	"kevy/internal/command/set"
 	"kevy/internal/command/strings"
+	"kevy/internal/command/zset"
 )
 
 // Data returns the data commands, new Specs each time.
 func Data() []*command.Spec {
 	var out []*command.Spec
 	for _, family := range [][]*command.Spec{
-		strings.Commands(), bitmap.Commands(), generic.Commands(),
+		strings.Commands(), bitmap.Commands(), generic.Commands(), hash.Commands(), list.Commands(), set.Commands(), zset.Commands(),
 	} {
 		out = append(out, family...)
 	}

@@ -4,9 +4,12 @@
 package commandtest
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -183,6 +186,42 @@ func (s *session) builtin(args [][]byte) {
 		s.st.set.Unlock(s.st.all)
 		s.w.OK()
 	default:
-		s.w.Error(resp.Errorf("ERR", "unknown command '%s'", fmt.Sprintf("%s", args[0])))
+		s.w.Error(resp.Errorf("ERR", "unknown command '%s'", args[0]))
+	}
+}
+
+// Ops runs the command lines of given, then cmd, on an empty keyspace and
+// returns the ops that cmd recorded, their arguments quoted where needed.
+func Ops(given []string, cmd string, families ...[]*command.Spec) ([]string, error) {
+	st := newStore(families...)
+	s := &session{st: st, tx: st.set.NewTx(&st.pos), w: resp.NewWriter(2)}
+	for _, line := range append(given[:len(given):len(given)], cmd) {
+		args, err := resp.SplitInline([]byte(line))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", line, err)
+		}
+		st.log = st.log[:0]
+		s.w.Reset()
+		s.do(args)
+		if line != cmd && bytes.HasPrefix(s.w.Bytes(), []byte("-")) {
+			return nil, fmt.Errorf("%s: %s", line, s.w.Bytes())
+		}
+	}
+	var out []string
+	var scanner op.Scanner
+	scanner.Reset(st.log, 0)
+	for {
+		f, err := scanner.Next()
+		if err != nil || f == nil {
+			return out, err
+		}
+		words := make([]string, len(f.Args))
+		for i, a := range f.Args {
+			words[i] = string(a)
+			if q := strconv.Quote(words[i]); len(a) == 0 || q[1:len(q)-1] != words[i] {
+				words[i] = q
+			}
+		}
+		out = append(out, strings.Join(words, " "))
 	}
 }
