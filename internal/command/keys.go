@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 )
 
@@ -11,6 +10,9 @@ import (
 type KeySpec struct {
 	Flags KeyFlags
 	Notes string
+	// Vary, where VariableFlags is set, says what a command with these arguments
+	// does with its keys.
+	Vary func(args [][]byte) KeyFlags
 	// Index is the argument at which the search begins; with Keyword it is the
 	// argument after the keyword, searched for from StartFrom on (backwards
 	// from the end if that is negative).
@@ -91,54 +93,57 @@ func (s *Spec) EachKey(args [][]byte, fn func(i int, f KeyFlags)) error {
 }
 
 func (ks *KeySpec) each(args [][]byte, fn func(i int, f KeyFlags)) error {
-	start := ks.Index
+	first := ks.Index
 	if ks.Keyword != "" {
-		start = ks.findKeyword(args)
-		if start == 0 {
+		if first = ks.findKeyword(args); first == 0 {
 			return nil
 		}
 	}
-	if ks.NumKeys {
-		at := start + ks.CountAt
+	var last int
+	switch {
+	case ks.NumKeys:
+		at := first + ks.CountAt
 		if at >= len(args) {
 			return ErrBadKeys
 		}
-		n, err := strconv.Atoi(string(args[at]))
-		first := start + ks.FirstKey
-		if err != nil || n < 0 || n > len(args) || first+(n-1)*ks.Step >= len(args) {
+		n, ok := ParseInt(args[at])
+		if !ok || n < 1 || n > int64(len(args)) {
 			return ErrBadKeys
 		}
-		for i := range n {
-			fn(first+i*ks.Step, ks.Flags)
-		}
-		return nil
-	}
-	last := start + ks.Last
-	if ks.Last < 0 {
+		first += ks.FirstKey
+		last = first + int(n-1)*ks.Step
+	case ks.Last >= 0:
+		last = first + ks.Last
+	case ks.Limit > 1:
+		last = first + (len(args)-first)/ks.Limit - 1
+	default:
 		last = len(args) + ks.Last
-		if ks.Limit > 1 {
-			last = start + (len(args)-start)/ks.Limit - 1
-		}
 	}
-	if last >= len(args) {
+	if last >= len(args) || last < first {
 		return ErrBadKeys
 	}
-	for i := start; i <= last; i += ks.Step {
-		fn(i, ks.Flags)
+	flags := ks.Flags
+	if ks.Vary != nil {
+		flags = ks.Vary(args)
+	}
+	for i := first; i <= last; i += ks.Step {
+		fn(i, flags)
 	}
 	return nil
 }
 
+// findKeyword returns the argument after the keyword, 0 if it is not there. As
+// in Redis a keyword with nothing behind it is none.
 func (ks *KeySpec) findKeyword(args [][]byte) int {
 	if ks.StartFrom < 0 {
-		for i := len(args) + ks.StartFrom; i > 0; i-- {
+		for i := len(args) + ks.StartFrom; i > 1; i-- {
 			if strings.EqualFold(string(args[i]), ks.Keyword) {
 				return i + 1
 			}
 		}
 		return 0
 	}
-	for i := ks.StartFrom; i < len(args); i++ {
+	for i := ks.StartFrom; i < len(args)-1; i++ {
 		if strings.EqualFold(string(args[i]), ks.Keyword) {
 			return i + 1
 		}

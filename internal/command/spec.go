@@ -30,6 +30,7 @@ type Spec struct {
 	Sub []*Spec
 
 	parent *Spec
+	number int // in its Table
 }
 
 // FullName returns the name as ACL and COMMAND give it: parent|sub.
@@ -42,6 +43,10 @@ func (s *Spec) FullName() string {
 
 // Parent returns the command that s is a subcommand of, nil if none.
 func (s *Spec) Parent() *Spec { return s.parent }
+
+// Number is the index of the command among all of its Table, subcommands
+// included: from 0, below Table.Len.
+func (s *Spec) Number() int { return s.number }
 
 // Flags say how a command may be used. Those up to MovableKeys are Redis's and
 // appear in COMMAND INFO; the others are ours.
@@ -77,6 +82,7 @@ const (
 	Unlocked
 )
 
+// flagNames lacks MayReplicate, which COMMAND INFO does not show.
 var flagNames = []struct {
 	flag Flags
 	name string
@@ -84,9 +90,8 @@ var flagNames = []struct {
 	{Write, "write"}, {ReadOnly, "readonly"}, {DenyOOM, "denyoom"}, {Admin, "admin"}, {PubSub, "pubsub"},
 	{NoScript, "noscript"}, {Blocking, "blocking"}, {Loading, "loading"}, {Stale, "stale"},
 	{SkipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Asking, "asking"}, {Fast, "fast"},
-	{NoAuth, "no_auth"}, {MayReplicate, "may_replicate"}, {AllowBusy, "allow_busy"},
-	{NoAsyncLoading, "no_async_loading"}, {NoMulti, "no_multi"}, {NoMandatoryKeys, "no_mandatory_keys"},
-	{MovableKeys, "movablekeys"},
+	{NoAuth, "no_auth"}, {NoMandatoryKeys, "no_mandatory_keys"}, {NoAsyncLoading, "no_async_loading"},
+	{NoMulti, "no_multi"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"},
 }
 
 // Names returns Redis's names of the flags, in the order of COMMAND INFO.

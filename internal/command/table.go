@@ -10,10 +10,12 @@ import (
 type Table struct {
 	byName map[string]*Spec
 	sorted []*Spec
+	len    int // subcommands included
 }
 
-// NewTable returns a table of the families' commands. Two commands of one name
-// or a spec without a handler are bugs of the program and panic.
+// NewTable returns a table of the families' commands. A Spec belongs to one
+// table. Two commands of one name or a spec without a handler are bugs of the
+// program and panic.
 func NewTable(families ...[]*Spec) *Table {
 	t := &Table{byName: make(map[string]*Spec)}
 	for _, family := range families {
@@ -32,15 +34,25 @@ func (t *Table) add(s *Spec) {
 	if s.Run == nil && len(s.Sub) == 0 {
 		panic(fmt.Sprintf("command: %q has no handler", s.Name))
 	}
+	t.number(s)
 	for _, sub := range s.Sub {
 		sub.parent = s
 		if sub.Group == "" {
 			sub.Group = s.Group
 		}
+		t.number(sub)
 	}
 	t.byName[s.Name] = s
 	t.sorted = append(t.sorted, s)
 }
+
+func (t *Table) number(s *Spec) {
+	s.number = t.len
+	t.len++
+}
+
+// Len returns the number of commands, subcommands included.
+func (t *Table) Len() int { return t.len }
 
 // maxNameBytes is longer than any command's name.
 const maxNameBytes = 64

@@ -10,7 +10,7 @@ import (
 func bitField() *command.Spec {
 	return &command.Spec{
 		Name: "bitfield", Arity: -2, Flags: command.Write | command.DenyOOM, Category: command.CatBitmap,
-		Keys:  command.One(1, command.RW|command.Access|command.Update|command.VariableFlags),
+		Keys:  bitFieldKeys(),
 		Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand",
 		Syntax: "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] " +
 			"SET type offset value | INCRBY type offset increment] ...",
@@ -18,6 +18,26 @@ func bitField() *command.Spec {
 		Differences: "An offset #N whose bit lies beyond what 64 bits can count is refused, as in Redis 8.",
 		Run:         func(c *command.Ctx) { runBitField(c, false) },
 	}
+}
+
+// bitFieldKeys: BITFIELD changes its key unless it knows GET and OVERFLOW only.
+func bitFieldKeys() []command.KeySpec {
+	const reads, changes = command.RO | command.Access, command.RW | command.Access | command.Update
+	keys := command.One(1, changes|command.VariableFlags)
+	keys[0].Vary = func(args [][]byte) command.KeyFlags {
+		for rest := args[2:]; len(rest) > 0; {
+			switch {
+			case command.EqualFold(rest[0], "GET") && len(rest) > 2:
+				rest = rest[3:]
+			case command.EqualFold(rest[0], "OVERFLOW") && len(rest) > 1:
+				rest = rest[2:]
+			default:
+				return changes
+			}
+		}
+		return reads
+	}
+	return keys
 }
 
 func bitFieldRO() *command.Spec {

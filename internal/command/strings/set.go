@@ -8,12 +8,26 @@ import (
 func set() *command.Spec {
 	return &command.Spec{
 		Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM, Category: command.CatString,
-		Keys:  command.One(1, command.RW|command.Access|command.Update|command.VariableFlags),
+		Keys:  setKeys(),
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
 		Syntax:  "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-seconds | PXAT unix-milliseconds | KEEPTTL]",
 		Summary: "Makes the key hold a string, whatever it held.",
 		Run:     runSet,
 	}
+}
+
+// setKeys: SET reads what it overwrites only with GET.
+func setKeys() []command.KeySpec {
+	keys := command.One(1, command.RW|command.Access|command.Update|command.VariableFlags)
+	keys[0].Vary = func(args [][]byte) command.KeyFlags {
+		for _, option := range args[3:] {
+			if command.EqualFold(option, "GET") {
+				return command.RW | command.Access | command.Update
+			}
+		}
+		return command.OW | command.Update
+	}
+	return keys
 }
 
 // setOptions are the options of SET.
