@@ -157,6 +157,21 @@ func TestMissingFiles(t *testing.T) {
 	again.mustClose()
 }
 
+// A file was fsynced before the next one came to be, so that no crash leaves a
+// fault in it.
+func TestFaultBeforeTheLastFile(t *testing.T) {
+	fs, _ := rewritten(t)
+	text := readFileText(t, fs, logDir+segmentName(2))
+	closing := strings.LastIndex(text, "#kevy ")
+	for _, changed := range []string{text[:len(text)-1], text[:closing] + "?", text + "?"} {
+		c := fs.Clone()
+		writeFileText(t, c, logDir+segmentName(2), changed)
+		mustBeDamaged(t, "listed", c, logDir+segmentName(2))
+		writeFileText(t, c, theManifest, "file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.2.incr.aof seq 2 type i\n")
+		mustBeDamaged(t, "followed by one that is not listed", c, logDir+segmentName(2))
+	}
+}
+
 // A segment whose manifest was lost goes on where the log ends.
 func TestAdoption(t *testing.T) {
 	fs, l := rewritten(t)

@@ -213,12 +213,15 @@ func tryOpenLog(t testing.TB, opt Options, mode RecoverMode) (*testLog, *record,
 	}
 	if opt.FS != nil {
 		if err := opt.FS.MkdirAll(opt.Dir); err != nil {
-			t.Fatal(err)
+			return nil, nil, err
 		}
 	}
 	rec := &record{}
 	l, report, err := Recover(opt, mode, rec)
 	tl.Log, tl.report = l, report
+	if err == nil {
+		t.Cleanup(func() { _, _ = l.Close() }) // of a test that failed
+	}
 	return tl, rec, err
 }
 

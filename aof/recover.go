@@ -600,15 +600,9 @@ func (r *recovery) cut(f *logFile, reason string, damaged bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := w.Truncate(f.at); err != nil {
-		return err
-	}
-	if err := w.Sync(); err != nil {
-		r.log.dir.noteFailedSync(f.name, err)
-		return err
-	}
+	// This file is the last one now, which openTail fsyncs before anything else.
 	f.w.size = f.at
-	return nil
+	return w.Truncate(f.at)
 }
 
 // quarantine copies a file's bytes from f.at to offset end, durably.
