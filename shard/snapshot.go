@@ -42,7 +42,7 @@ func (s *Snapshot) Each(fn func(db, shard int, e *ds.Entry) error) (err error) {
 	for i := range s.parts {
 		p := &s.parts[i]
 		if err == nil {
-			p.frozen.Each(func(e *ds.Entry) bool {
+			p.frozen.Drain(func(e *ds.Entry) bool {
 				err = fn(p.db, p.shard, e)
 				return err == nil
 			})
