@@ -189,6 +189,33 @@ func TestSetOperations(t *testing.T) {
 	}
 }
 
+// TestScan walks over sets of the sizes around those that are answered whole,
+// while other members come and go.
+func TestScan(t *testing.T) {
+	for _, size := range []int{127, 128, 129, 1000} {
+		r := commandtest.NewRunner(set.Commands())
+		r.Do(numbers(size, "m", "SADD", "s")...)
+		seen := map[string]bool{}
+		calls := 0
+		for cursor := "0"; cursor != "0" || calls == 0; calls++ {
+			reply := r.Do("SSCAN", "s", cursor, "COUNT", "5", "MATCH", "m*")
+			lines := stdstrings.SplitN(reply, "\r\n", 4)
+			cursor = lines[2]
+			for _, m := range members(t, lines[3]) {
+				seen[m] = true
+			}
+			r.Do("SADD", "s", "x"+strconv.Itoa(calls), "y"+strconv.Itoa(calls))
+			r.Do("SREM", "s", "x"+strconv.Itoa(calls))
+		}
+		if len(seen) != size {
+			t.Errorf("%d of %d members were returned", len(seen), size)
+		}
+		if whole := calls == 1; whole != (size <= 128) {
+			t.Errorf("a set of %d took %d calls", size, calls)
+		}
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	r := commandtest.NewRunner(set.Commands())
 	r.Do(numbers(100, "m", "SADD", "s")...)
