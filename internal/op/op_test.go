@@ -124,3 +124,34 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 }
+
+func TestCRC16TakesAnyLength(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := range 70 {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		var want uint16
+		for _, c := range b {
+			want ^= uint16(c) << 8
+			for range 8 {
+				if want&0x8000 != 0 {
+					want = want<<1 ^ 0x1021
+				} else {
+					want <<= 1
+				}
+			}
+		}
+		if got := crc16(b); got != want {
+			t.Fatalf("crc16 of %d bytes is %04x, bit by bit %04x", n, got, want)
+		}
+	}
+}
+
+func BenchmarkSlot(b *testing.B) {
+	key := []byte("key:000000012345")
+	for range b.N {
+		Slot(key)
+	}
+}

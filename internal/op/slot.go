@@ -1,12 +1,17 @@
 package op
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Slots is the number of hash slots of Redis Cluster.
 const Slots = 16384
 
-var crcTable = func() (t [256]uint16) {
-	for i := range t {
+// crcTables[k][b] is the CRC16 of byte b with k zero bytes behind it: with them
+// eight bytes are taken at once.
+var crcTables = func() (t [8][256]uint16) {
+	for i := range t[0] {
 		crc := uint16(i) << 8
 		for range 8 {
 			if crc&0x8000 != 0 {
@@ -15,7 +20,12 @@ var crcTable = func() (t [256]uint16) {
 				crc <<= 1
 			}
 		}
-		t[i] = crc
+		t[0][i] = crc
+	}
+	for k := 1; k < len(t); k++ {
+		for i := range t[k] {
+			t[k][i] = t[k-1][i]<<8 ^ t[0][t[k-1][i]>>8]
+		}
 	}
 	return t
 }()
@@ -29,11 +39,21 @@ func Slot(key []byte) int {
 			key = key[i+1 : i+1+j]
 		}
 	}
-	var crc uint16
-	for _, c := range key {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^c]
+	return int(crc16(key)) & (Slots - 1)
+}
+
+func crc16(b []byte) (crc uint16) {
+	t := &crcTables
+	for len(b) >= 8 {
+		x := binary.BigEndian.Uint64(b) ^ uint64(crc)<<48
+		crc = t[7][x>>56] ^ t[6][x>>48&0xff] ^ t[5][x>>40&0xff] ^ t[4][x>>32&0xff] ^
+			t[3][x>>24&0xff] ^ t[2][x>>16&0xff] ^ t[1][x>>8&0xff] ^ t[0][x&0xff]
+		b = b[8:]
 	}
-	return int(crc) & (Slots - 1)
+	for _, c := range b {
+		crc = crc<<8 ^ t[0][byte(crc>>8)^c]
+	}
+	return crc
 }
 
 // ShardOf returns the shard of a key in a store of n shards.
