@@ -92,10 +92,7 @@ func (l *Log) Status() Status {
 		OldestLSN:      l.OldestLSN(),
 		UnwrittenBytes: l.unwrittenBytes.Load(),
 		Rewriting:      l.rewriting.Load(),
-		Err:            l.failure(),
-	}
-	if stall := l.stalled.Load(); stall != nil && s.Err == nil {
-		s.Err = stall.err
+		Err:            l.Err(),
 	}
 	l.mu.Lock()
 	s.MemoryBytes = l.mem.bytes

@@ -252,7 +252,11 @@ func takenOver(w *window, at int64) (start int64, ok bool, err error) {
 		if !bytes.HasPrefix(line, []byte(linePrefix[:min(len(linePrefix)-1, max(i, 0))])) || i < 0 {
 			return 0, false, nil
 		}
-		return at + int64(i), bytes.HasPrefix(head[i:], redisSelect), nil
+		if !bytes.HasPrefix(head[i:], redisSelect) {
+			return 0, false, nil
+		}
+		_, p, err := commandAt(w, at+int64(i))
+		return at + int64(i), p == whole, err
 	}
 	if h.PayloadBytes == 0 {
 		return 0, false, nil

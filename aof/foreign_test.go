@@ -174,6 +174,7 @@ func TestTakenOverIsNotGuessed(t *testing.T) {
 		{own + header + ours + redis[:len(redis)-2], 3},
 		{own + header + ours + redis[:8], 0},
 		{own + "#nokevy" + redis, 0},
+		{own + "#kevy 2" + "*2\r\n$6\r\nSELECT\r\n1\r\n0\r\n", 0},
 	} {
 		l, rec, fs, err := logWith(t, c.text, RecoverRefuse)
 		if err != nil {

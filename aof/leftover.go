@@ -265,7 +265,7 @@ func (s *segment) inspect(fsys vfs.FS) (err error) {
 	if s.bytes, err = file.Size(); err != nil {
 		return err
 	}
-	w := &window{f: file, size: s.bytes}
+	w := &window{f: file, size: s.bytes, piece: 2 * maxLineBytes}
 	line, at, ok, err := readFileLine(w)
 	if err != nil || !ok || line.format != formatVersion {
 		return err
@@ -277,6 +277,7 @@ func (s *segment) inspect(fsys vfs.FS) (err error) {
 	s.first, s.random, s.last = line.first, line.random, line.first-1
 	last, ok, err := statedEnd(w, line)
 	if err == nil && !ok {
+		w.piece = 0
 		last, err = countLSNs(w, at, line)
 	}
 	s.last = last

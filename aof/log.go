@@ -290,6 +290,18 @@ func (l *Log) failure() error {
 	return nil
 }
 
+// Err returns why the log cannot be written at the moment, nil if it can. It
+// does not wait.
+func (l *Log) Err() error {
+	if err := l.failure(); err != nil {
+		return err
+	}
+	if s := l.stalled.Load(); s != nil {
+		return s.err
+	}
+	return nil
+}
+
 // obstacle returns why there is no use in trying to write now, nil if there is.
 func (l *Log) obstacle() error {
 	if err := l.failure(); err != nil {

@@ -473,7 +473,7 @@ func (r *recovery) foreign(f *logFile, at int64) error {
 	if err != nil {
 		return err
 	}
-	if reg.commands == 0 && reg.left == malformed && f.segment != nil {
+	if reg.commands == 0 && reg.left == malformed && f.segment != nil && at == f.at {
 		// Nothing says that these are commands at all.
 		return r.fault(f, "neither a block nor a command begins here")
 	}

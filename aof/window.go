@@ -17,6 +17,8 @@ const (
 type window struct {
 	f    vfs.File
 	size int64 // the file counts as ending here
+	// piece is how much is read at least, windowBytes if 0.
+	piece int64
 	at   int64 // offset of buf
 	buf  []byte
 }
@@ -50,7 +52,11 @@ func (w *window) ahead(at int64, n int64) ([]byte, error) {
 }
 
 func (w *window) fill(at, n int64) error {
-	want := min(max(n, windowBytes), w.size-at)
+	piece := w.piece
+	if piece == 0 {
+		piece = windowBytes
+	}
+	want := min(max(n, piece), w.size-at)
 	var kept []byte
 	if at >= w.at && at < w.at+int64(len(w.buf)) {
 		kept = w.buf[at-w.at:]
