@@ -20,7 +20,7 @@ const (
 	startLimit = 30 * time.Second
 	stopLimit  = 60 * time.Second
 	// keySpace is how many different keys a load of speed uses.
-	keySpace = 100_000
+	keySpace = 1_000_000
 	// ticksPerSecond is the unit of CPU times in /proc, the same on every Linux.
 	ticksPerSecond = 100
 )

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +24,17 @@ type plan struct {
 	pairs       int // of runs with the feed on and off
 	kevy, redis process.Binary
 	out         io.Writer
+	results     []result
+}
+
+// result is one line of what was measured, for programs to read.
+type result struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Kevy  float64 `json:"kevy"`
+	Redis float64 `json:"redis,omitempty"`
+	// Ratio is kevy's figure through the other's.
+	Ratio float64 `json:"ratio,omitempty"`
 }
 
 func main() {
@@ -32,8 +44,16 @@ func main() {
 	flag.IntVar(&p.keys, "keys", 1_000_000, "keys for memory per key")
 	flag.IntVar(&p.idleSeconds, "idle", 10, "seconds between load and measuring memory")
 	flag.IntVar(&p.pairs, "pairs", 9, "pairs of runs with the feed on and off")
+	asJSON := flag.Bool("json", false, "print the results as JSON, and the table to the standard error")
 	flag.Parse()
-	if err := p.measure(); err != nil {
+	if *asJSON {
+		p.out = os.Stderr
+	}
+	err := p.measure()
+	if err == nil && *asJSON {
+		err = json.NewEncoder(os.Stdout).Encode(p.results)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -64,6 +84,9 @@ func (p *plan) speed() error {
 		{"SET", 1, p.commands / 5}, {"GET", 1, p.commands / 5},
 		{"SET", 16, p.commands}, {"GET", 16, p.commands},
 	}
+	for _, command := range []string{"INCR", "LPUSH", "LPOP", "SADD", "HSET", "ZADD"} {
+		loads = append(loads, load{command, 1, p.commands / 10}, load{command, 16, p.commands / 4})
+	}
 	kevy, redis := make([]series, len(loads)), make([]series, len(loads))
 	for run := range p.runs {
 		servers := []struct {
@@ -81,8 +104,11 @@ func (p *plan) speed() error {
 	}
 	fmt.Fprintf(p.out, "%-34s %21s %21s %7s   medians of %d, lowest to highest\n", "", "kevy-server", "redis-server", "ratio", p.runs)
 	for i, l := range loads {
-		row(p.out, fmt.Sprintf("%s, pipeline %d: commands/s", l.command, l.pipeline), "%.0f", kevy[i].rates, redis[i].rates)
+		name := fmt.Sprintf("%s, pipeline %d", l.command, l.pipeline)
+		row(p.out, name+": commands/s", "%.0f", kevy[i].rates, redis[i].rates)
 		row(p.out, "  server CPU, µs a command", "%.2f", kevy[i].cpuMicros, redis[i].cpuMicros)
+		p.keep(name, "commands/s", kevy[i].rates, redis[i].rates)
+		p.keep(name, "server CPU µs/command", kevy[i].cpuMicros, redis[i].cpuMicros)
 	}
 	return nil
 }
@@ -116,6 +142,7 @@ func (p *plan) memory() error {
 	}
 	fmt.Fprintf(p.out, "%-34s %21s %21s %7s\n", "", "kevy-server", "redis-server", "ratio")
 	row(p.out, fmt.Sprintf("memory a key, bytes, %d keys", p.keys), "%.0f", bytesPerKey[0], bytesPerKey[1])
+	p.keep(fmt.Sprintf("memory, %d keys", p.keys), "bytes/key", bytesPerKey[0], bytesPerKey[1])
 	return nil
 }
 
@@ -149,6 +176,7 @@ func (p *plan) feedCost() error {
 		ratios[i] = on.cpuMicros[i] / off.cpuMicros[i]
 	}
 	fmt.Fprintf(p.out, "  ratio of each pair: %s\n", spread("%.3f", ratios))
+	p.results = append(p.results, result{Name: "feed on / feed off, SET, pipeline 16", Unit: "server CPU", Kevy: median(on.cpuMicros), Ratio: median(ratios)})
 	return nil
 }
 
@@ -160,6 +188,14 @@ func (p *plan) consumer() error {
 		}
 		fmt.Fprintf(p.out, "one consumer of ALL: %.0f SET/s at pipeline 64; read %.0f frames/s meanwhile; behind by %d frames at the end, caught up %.2f s later\n",
 			r.commandsPerSecond, r.framesPerSecond, r.behind, r.caughtUp.Seconds())
+		p.results = append(p.results, result{Name: "one consumer of ALL", Unit: "frames/s", Kevy: r.framesPerSecond, Ratio: r.framesPerSecond / r.commandsPerSecond},
+			result{Name: "one consumer of ALL, behind at the end", Unit: "frames", Kevy: float64(r.behind)})
 		return nil
 	})
+}
+
+// keep notes a pair of figures for the JSON.
+func (p *plan) keep(name, unit string, kevy, redis []float64) {
+	a, b := median(kevy), median(redis)
+	p.results = append(p.results, result{Name: name, Unit: unit, Kevy: a, Redis: b, Ratio: a / b})
 }
