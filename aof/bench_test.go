@@ -111,3 +111,45 @@ func BenchmarkRead(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(ops), "ns/read-op")
 }
+
+// nullSink counts bytes.
+type nullSink struct {
+	anySink
+	bytes int64
+}
+
+func (n *nullSink) Block(_ BlockHeader, payload []byte) error {
+	n.bytes += int64(len(payload))
+	return nil
+}
+
+// BenchmarkRecover reads, checks and hands on a log on disk.
+func BenchmarkRecover(b *testing.B) {
+	opt := Options{FS: vfs.OS(), Dir: b.TempDir(), Policy: PolicyNo, NowMs: func() int64 { return time.Now().UnixMilli() }}
+	l, _, err := Recover(opt, RecoverRefuse, anySink{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := benchCommit()
+	for i := range 500_000 {
+		if lsn := l.Append(e); i%16 == 0 {
+			if err := l.WaitWritten(lsn); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if _, err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		sink := &nullSink{}
+		l, _, err := Recover(opt, RecoverRefuse, sink)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(sink.bytes)
+		if _, err := l.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

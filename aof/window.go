@@ -19,8 +19,8 @@ type window struct {
 	size int64 // the file counts as ending here
 	// piece is how much is read at least, windowBytes if 0.
 	piece int64
-	at   int64 // offset of buf
-	buf  []byte
+	at    int64 // offset of buf
+	buf   []byte
 }
 
 // peek returns n bytes at offset at, fewer at the end of the file. They are
