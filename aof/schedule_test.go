@@ -24,7 +24,7 @@ var (
 // power cuts, in an order and at points that a seed decides, and compares with
 // what was appended.
 func TestRandomSchedules(t *testing.T) {
-	first, count := uint64(time.Now().UnixNano()), *scheduleCount
+	first, count := uint64(time.Now().UnixNano()), *scheduleCount/thin
 	if *scheduleSeed != 0 {
 		first, count = *scheduleSeed, 1
 	} else if testing.Short() {
