@@ -128,16 +128,30 @@ func (s *Set) SetLastLSN(shards []int, lsn uint64) {
 }
 
 // DBStats describes one database.
-type DBStats struct{ Keys, Expires int }
+type DBStats struct {
+	Keys, Expires int
+	// AvgTTLMs is the mean of the times that the keys with a deadline still have,
+	// in milliseconds.
+	AvgTTLMs int64
+}
 
 // Stats returns the figures of each database. The Tx holds every shard.
 func (tx *Tx) Stats() []DBStats {
 	tx.mustHoldAll()
 	out := make([]DBStats, tx.set.dbs)
+	left := make([]float64, tx.set.dbs) // of all keys together
 	for _, sh := range tx.set.shards {
-		for d := range sh.dbs {
-			out[d].Keys += sh.dbs[d].keys.Len()
-			out[d].Expires += sh.dbs[d].deadlines.Len()
+		for i := range sh.dbs {
+			d := &sh.dbs[i]
+			n := d.deadlines.Len()
+			out[i].Keys += d.keys.Len()
+			out[i].Expires += n
+			left[i] += float64(d.deadlines.Mean()-tx.nowMs) * float64(n)
+		}
+	}
+	for i := range out {
+		if n := out[i].Expires; n > 0 {
+			out[i].AvgTTLMs = max(0, int64(left[i]/float64(n)))
 		}
 	}
 	return out

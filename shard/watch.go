@@ -41,6 +41,10 @@ func (tx *Tx) Watch(w *Watch, key []byte) {
 // Len returns the number of watched keys.
 func (w *Watch) Len() int { return len(w.keys) }
 
+// Touched reports whether a watched key was changed since. It may be called
+// without any lock.
+func (w *Watch) Touched() bool { return w.dirty.Load() }
+
 // EachShard calls fn with the shard of each watched key.
 func (w *Watch) EachShard(fn func(shard int)) {
 	for i := range w.keys {

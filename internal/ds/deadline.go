@@ -1,10 +1,15 @@
 package ds
 
-import "github.com/tidwall/btree"
+import (
+	"math/bits"
+
+	"github.com/tidwall/btree"
+)
 
 // DeadlineIndex orders keys by deadline. It holds copies of the keys.
 type DeadlineIndex struct {
-	tree *btree.BTreeG[deadline]
+	tree         *btree.BTreeG[deadline]
+	sumHi, sumLo uint64 // of the deadlines, in 128 bits
 }
 
 type deadline struct {
@@ -21,14 +26,24 @@ func deadlineLess(a, b deadline) bool {
 
 // NewDeadlineIndex returns an empty index.
 func NewDeadlineIndex() *DeadlineIndex {
-	return &DeadlineIndex{btree.NewBTreeGOptions(deadlineLess, btree.Options{NoLocks: true})}
+	return &DeadlineIndex{tree: btree.NewBTreeGOptions(deadlineLess, btree.Options{NoLocks: true})}
 }
 
 // Len returns the number of keys.
 func (x *DeadlineIndex) Len() int { return x.tree.Len() }
 
-// Set moves key from its old deadline to a new one, in any unit that is the same for all; 0 is none. old must be what
-// the index has for the key.
+// Mean returns the mean of the deadlines, 0 if there are none.
+func (x *DeadlineIndex) Mean() int64 {
+	n := uint64(x.tree.Len())
+	if n == 0 {
+		return 0
+	}
+	mean, _ := bits.Div64(x.sumHi, x.sumLo, n)
+	return int64(mean)
+}
+
+// Set moves key from its old deadline to a new one, in any unit that is the same for all and not negative; 0 is none.
+// old must be what the index has for the key.
 func (x *DeadlineIndex) Set(key []byte, old, new int64) {
 	if old == new {
 		return
@@ -36,6 +51,9 @@ func (x *DeadlineIndex) Set(key []byte, old, new int64) {
 	var d deadline
 	if old != 0 {
 		d, _ = x.tree.Delete(deadline{old, viewString(key)})
+		var borrow uint64
+		x.sumLo, borrow = bits.Sub64(x.sumLo, uint64(d.at), 0)
+		x.sumHi -= borrow
 	}
 	if new == 0 {
 		return
@@ -45,6 +63,9 @@ func (x *DeadlineIndex) Set(key []byte, old, new int64) {
 	}
 	d.at = new
 	x.tree.Set(d)
+	var carry uint64
+	x.sumLo, carry = bits.Add64(x.sumLo, uint64(new), 0)
+	x.sumHi += carry
 }
 
 // Min returns the key with the earliest deadline. key is valid for as long as it is kept and must not be modified.

@@ -49,6 +49,8 @@ type Options struct {
 	Version string       // of the program, for the directory's records
 	NowMs   func() int64 // nil: the machine's clock
 	Logger  *slog.Logger // nil: none
+
+	tuneLog func(*aof.Options) // tests make the log's sizes small
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -107,6 +109,9 @@ func (e *Engine) Commit(tx *shard.Tx) (lsn uint64) {
 // much to write, and returns why the log cannot advance if it cannot.
 func (e *Engine) Admit() error { return e.log.Admit() }
 
+// LogErr returns why the log cannot be written at the moment, nil if it can.
+func (e *Engine) LogErr() error { return e.log.Err() }
+
 // Wait returns once everything up to lsn is as safe as the fsync policy
 // promises: written to the file, or fsynced under always. The error says why
 // the log cannot get there.
@@ -144,7 +149,7 @@ func (e *Engine) PauseExpiry(pause bool) { e.expiryPaused.Store(pause) }
 // Close ends the store: what was committed is written and fsynced, and the
 // feed's generations can go on at the next start. No Tx may be in use.
 func (e *Engine) Close() error {
-	if !e.closing.CompareAndSwap(false, true) {
+	if !e.beginClose() {
 		return nil
 	}
 	close(e.stop)
@@ -171,15 +176,36 @@ type rewriteHistory struct {
 // retryRewriteAfter is how long an automatic rewrite waits after one failed.
 const retryRewriteAfter = time.Minute
 
-// begin reports false if a rewrite runs.
-func (h *rewriteHistory) begin(now time.Time) bool {
+// beginRewrite notes that a rewrite begins. Close waits for it until endRewrite.
+func (e *Engine) beginRewrite() error {
+	h := &e.rewrites
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.Running {
-		return false
+	switch {
+	case e.opt.NoFile:
+		return ErrNoLog
+	case e.closing.Load():
+		return errClosing
+	case h.Running:
+		return ErrRewriting
 	}
-	h.Running, h.Began = true, now
-	return true
+	h.Running, h.Began = true, time.Now()
+	e.background.Add(1)
+	return nil
+}
+
+func (e *Engine) endRewrite(err error) {
+	e.rewrites.end(err)
+	e.background.Done()
+}
+
+// beginClose makes no rewrite begin any more. It reports false if that was done
+// before.
+func (e *Engine) beginClose() bool {
+	h := &e.rewrites
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return e.closing.CompareAndSwap(false, true)
 }
 
 func (h *rewriteHistory) end(err error) {
