@@ -456,10 +456,15 @@ func (g *Generator) safe(args [][]byte) bool {
 			}
 		}
 	case "SETRANGE", "SETBIT", "BITFIELD", "BITFIELD_RO":
-		// Offsets that are allowed but would cost hundreds of megabytes.
 		for _, a := range args[min(2, len(args)):] {
 			v, err := strconv.ParseInt(strings.TrimPrefix(string(a), "#"), 10, 64)
+			// Offsets that are allowed but would cost hundreds of megabytes.
 			if err == nil && v > 8<<20 && v <= 1<<32 {
+				return false
+			}
+			// BITFIELD of 7.0 overflows in C when it looks how far such a value is from the largest of a
+			// signed field, and saturates at the wrong end.
+			if err == nil && v < -1<<62 {
 				return false
 			}
 		}
@@ -490,7 +495,7 @@ func (g *Generator) spoil(args [][]byte) [][]byte {
 	case 4:
 		out[0] = []byte(strings.ToLower(string(out[0])))
 		if g.p(10) {
-			out[0] = []byte(g.oneOf("NOSUCH", "", "get\x00", "GETT", strings.Repeat("x", 200)))
+			out[0] = []byte(g.oneOf("NOSUCH", "", "get\xff", "GETT", strings.Repeat("x", 200)))
 		}
 	case 5:
 		b := g.rng.IntN(len(out))

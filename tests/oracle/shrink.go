@@ -1,6 +1,9 @@
 package oracle
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Shrink looks for a short list of steps that ends in the same kind of difference as steps do. It gives up
 // refining when the time is over and returns the shortest list so far.
@@ -17,7 +20,7 @@ func (p *Pair) Shrink(steps []Step, found *Difference, limit time.Duration) ([]S
 			every = 1
 		}
 		diff, err := p.Run(candidate, every)
-		if err != nil || diff == nil || diff.What != found.What {
+		if err != nil || diff == nil || !sameKind(diff.What, found.What) {
 			return false
 		}
 		best, bestDiff = append([]Step{}, candidate[:diff.Index+1]...), diff
@@ -53,6 +56,12 @@ func (p *Pair) Shrink(steps []Step, found *Difference, limit time.Duration) ([]S
 	}
 	p.shrinkArguments(&best, try)
 	return best, bestDiff
+}
+
+// sameKind reports whether two differences are likely one: the same command, alone or in a transaction, or
+// the keyspace that the command would have shown.
+func sameKind(a, b string) bool {
+	return strings.TrimPrefix(a, "EXEC ") == strings.TrimPrefix(b, "EXEC ") || a == "keyspace"
 }
 
 // shrinkArguments drops arguments and shortens long ones.
