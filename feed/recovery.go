@@ -96,8 +96,9 @@ func (r *Recovery) reach(lsn uint64) {
 	if !r.began {
 		r.began = true
 		r.lsn = lsn - 1
-		// Of what began before the log does, the newest is the one that goes on.
-		for len(r.starts) > 1 && r.starts[1].FirstLSN <= lsn {
+		// Of what began before the log does, the newest is the one that goes on. One
+		// that begins right here comes after it.
+		for len(r.starts) > 1 && r.starts[1].FirstLSN < lsn {
 			r.starts = r.starts[1:]
 		}
 		if len(r.starts) > 0 && r.starts[0].FirstLSN < lsn {
@@ -110,8 +111,10 @@ func (r *Recovery) reach(lsn uint64) {
 		r.fault = fmt.Sprintf("the log lacks the ops from LSN %d to %d", r.lsn+1, lsn-1)
 		r.lsn = lsn - 1
 	}
-	r.passStarts()
+	// A file says where the generation stood that ended at its beginning, unless the
+	// one that began there was known by then.
 	r.adoptPositions()
+	r.passStarts()
 }
 
 // passStarts begins the generations that begin after the op r.lsn.

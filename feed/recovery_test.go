@@ -72,7 +72,14 @@ func TestRecoveryCounts(t *testing.T) {
 		"a base and nothing after": {[]persist.Start{start(100, 1)}, func(t *testing.T, r *Recovery) { positions(t, r, 100, 7, 5, 10) }, 10, "100 [7 5 10]; 100@1 from 0 []"},
 		"positions alone":          {nil, func(t *testing.T, r *Recovery) { positions(t, r, 100, 7, 5, 10); block(r, 31, 0) }, 31, "100 [8 5 11]; 100@21 from 0 []"},
 		"a newer one in positions": {[]persist.Start{start(100, 1)}, func(t *testing.T, r *Recovery) { positions(t, r, 300, 2, 1, 3); block(r, 31, 0) }, 31, "300 [3 1 4]; 100@1 from 0 []; 300@28 from 100 []"},
-		"older positions":          {[]persist.Start{start(100, 1), start(200, 31)}, func(t *testing.T, r *Recovery) { positions(t, r, 100, 12, 18, 30); block(r, 31, 0) }, 31, "200 [1 0 1]; 200@31 from 0 []"},
+		"older positions":          {[]persist.Start{start(100, 1), start(200, 31)}, func(t *testing.T, r *Recovery) { positions(t, r, 100, 12, 18, 30); block(r, 31, 0) }, 31, "200 [1 0 1]; 100@1 from 0 []; 200@31 from 100 [12 18 30]"},
+		"older positions and nothing after": {[]persist.Start{start(50, 1), start(100, 9), start(200, 31)}, func(t *testing.T, r *Recovery) {
+			positions(t, r, 100, 12, 10, 22)
+		}, 30, "200 [0 0 0]; 100@9 from 0 []; 200@31 from 100 [12 10 22]"},
+		"two that begin behind older positions": {[]persist.Start{start(100, 1), start(200, 31), start(300, 31)}, func(t *testing.T, r *Recovery) {
+			positions(t, r, 100, 12, 18, 30)
+			block(r, 31, 0)
+		}, 31, "300 [1 0 1]; 100@1 from 0 []; 200@31 from 100 [12 18 30]; 300@31 from 200 [0 0 0]"},
 		"a second file": {[]persist.Start{start(100, 1)}, func(t *testing.T, r *Recovery) {
 			block(r, 1, 0, 1)
 			positions(t, r, 100, 1, 1, 2)
