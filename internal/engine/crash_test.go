@@ -68,18 +68,7 @@ type history struct {
 }
 
 func TestCrashes(t *testing.T) {
-	schedules := 300
-	if testing.Short() {
-		schedules = 60
-	}
-	if s := os.Getenv("KEVY_CRASH_SCHEDULES"); s != "" {
-		schedules, _ = strconv.Atoi(s)
-	}
-	seed := rand.Uint64()
-	if s := os.Getenv("KEVY_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("KEVY_SEED=%d, %d schedules", seed, schedules)
+	seed, schedules := crashSeed(t), crashSchedules(t, 300)
 	var crashes, closes, commits int
 	for i := range schedules {
 		h := &history{t: t, rng: rand.New(rand.NewPCG(seed, uint64(i))), fs: vfs.NewMem(), nowMs: 1_700_000_000_000, frames: make(map[frameID]string)}
@@ -96,6 +85,34 @@ func TestCrashes(t *testing.T) {
 	if crashes < schedules || closes == 0 {
 		t.Errorf("too little happened: %d crashes, %d closes", crashes, closes)
 	}
+}
+
+// crashSeed returns KEVY_SEED, or else a random number, and shows it.
+func crashSeed(t *testing.T) uint64 {
+	seed := rand.Uint64()
+	if s := os.Getenv("KEVY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("KEVY_SEED: %v", err)
+		}
+	}
+	t.Logf("KEVY_SEED=%d", seed)
+	return seed
+}
+
+// crashSchedules returns KEVY_CRASH_SCHEDULES, or else the number given, less in
+// a short run.
+func crashSchedules(t *testing.T, n int) int {
+	if testing.Short() {
+		n /= 5
+	}
+	if s := os.Getenv("KEVY_CRASH_SCHEDULES"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("KEVY_CRASH_SCHEDULES: %v", err)
+		}
+	}
+	return n
 }
 
 func (h *history) step(format string, a ...any) { h.steps = append(h.steps, fmt.Sprintf(format, a...)) }

@@ -122,6 +122,9 @@ func (e *Engine) logOptions() aof.Options {
 		opt.Publish = func(firstLSN uint64, c aof.Encoder) { e.source.Publish(firstLSN, c.(*op.Commit)) }
 		opt.FileHeader = func(dst []byte) []byte { return e.source.AppendPositions(dst) }
 	}
+	if e.opt.tuneLog != nil {
+		e.opt.tuneLog(&opt)
+	}
 	return opt
 }
 

@@ -19,38 +19,32 @@ var ErrNoLog = errors.New("the store has no append only file")
 // StartRewrite starts Rewrite in the background. A failure is logged and shows
 // in RewriteStatus.
 func (e *Engine) StartRewrite() error {
-	if e.opt.NoFile {
-		return ErrNoLog
+	if err := e.beginRewrite(); err != nil {
+		return err
 	}
-	if e.closing.Load() {
-		return errClosing
-	}
-	if !e.rewrites.begin(time.Now()) {
-		return ErrRewriting
-	}
-	e.background.Go(func() {
-		if err := e.rewrite(); err != nil && !errors.Is(err, errClosing) {
+	go func() {
+		err := e.rewrite()
+		if err != nil && !errors.Is(err, errClosing) {
 			e.opt.Logger.Error("the rewrite of the log failed", "error", err)
 		}
-	})
+		e.endRewrite(err)
+	}()
 	return nil
 }
 
 // Rewrite writes a base that holds every key as of now and drops the log
 // below it. Commits go on meanwhile. It returns when the base is installed.
 func (e *Engine) Rewrite() error {
-	if e.opt.NoFile {
-		return ErrNoLog
+	if err := e.beginRewrite(); err != nil {
+		return err
 	}
-	if !e.rewrites.begin(time.Now()) {
-		return ErrRewriting
-	}
-	return e.rewrite()
+	err := e.rewrite()
+	e.endRewrite(err)
+	return err
 }
 
-func (e *Engine) rewrite() (err error) {
+func (e *Engine) rewrite() error {
 	start := time.Now()
-	defer func() { e.rewrites.end(err) }()
 	cut, snap, err := e.cut()
 	if err != nil {
 		return fmt.Errorf("rewrite the log: %w", err)
