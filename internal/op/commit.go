@@ -140,11 +140,13 @@ var (
 	evictedLine = []byte("#e\r\n")
 )
 
-// AppendSelect appends the command that changes the database.
+// AppendSelect appends the command that changes the database, in lower case: a
+// redis-server that boots from the log and writes to it selects in capitals, and
+// recovery can tell by that what it took over.
 func AppendSelect(dst []byte, db int) []byte {
 	var scratch [12]byte
 	n := strconv.AppendInt(scratch[:0], int64(db), 10)
-	dst = append(dst, "*2\r\n$6\r\nSELECT\r\n"...)
+	dst = append(dst, "*2\r\n$6\r\nselect\r\n"...)
 	dst = appendHeader(dst, '$', len(n))
 	dst = append(dst, n...)
 	return append(dst, '\r', '\n')

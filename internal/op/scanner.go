@@ -123,7 +123,7 @@ func (s *Scanner) annotation(f *Frame) error {
 // control handles the commands that are no ops: SELECT, MULTI, EXEC.
 func (s *Scanner) control() error {
 	switch name := s.args[0]; {
-	case string(name) == "SELECT" && len(s.args) == 2:
+	case (string(name) == "select" || string(name) == "SELECT") && len(s.args) == 2:
 		n, ok := atoi(s.args[1])
 		if !ok {
 			return fmt.Errorf("%w: SELECT %q", ErrPayload, s.args[1])
