@@ -99,7 +99,7 @@ var listMakers = []maker{
 	{"LSET", 3, func(g *Generator) [][]byte { return join("LSET", g.key('l'), g.integer(), g.value()) }, true, true},
 	{"LRANGE", 4, func(g *Generator) [][]byte { return join("LRANGE", g.key('l'), g.integer(), g.integer()) }, true, true},
 	{"LREM", 3, func(g *Generator) [][]byte { return join("LREM", g.key('l'), g.integer(), g.element()) }, true, true},
-	{"LTRIM", 2, func(g *Generator) [][]byte { return join("LTRIM", g.key('l'), g.integer(), g.integer()) }, true, true},
+	{"LTRIM", 2, func(g *Generator) [][]byte { return join("LTRIM", g.key('l'), g.integer(), g.integer()) }, false, true},
 	{"LPOS", 3, func(g *Generator) [][]byte {
 		return join("LPOS", g.key('l'), g.element(), g.maybe(40, "RANK", g.integer()), g.maybe(40, "COUNT", g.count()), g.maybe(30, "MAXLEN", g.count()))
 	}, true, true},
