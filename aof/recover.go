@@ -9,7 +9,7 @@ import (
 )
 
 // RecoverMode says what to do about damage: what had been durable and is not
-// there any more. A torn tail is no damage.
+// there any more. A torn tail is no damage: it is cut, but for RecoverWhole.
 type RecoverMode int
 
 const (
@@ -19,7 +19,26 @@ const (
 	RecoverTruncate
 	// RecoverSkip leaves out what is damaged and goes on behind it.
 	RecoverSkip
+	// RecoverWhole ends Recover with a *DamageError as RecoverRefuse does, and with
+	// a *TornError where the tail would have to be cut.
+	RecoverWhole
 )
+
+// refuses reports whether damage ends the recovery.
+func (m RecoverMode) refuses() bool { return m == RecoverRefuse || m == RecoverWhole }
+
+// TornError says that the log ends in something that a crash or a full disk cut
+// short, and that RecoverWhole does not cut it off. The file is as it was.
+type TornError struct {
+	File   string
+	Offset int64 // of the first byte that would go
+	Bytes  int64 // how many would
+	Reason string
+}
+
+func (e *TornError) Error() string {
+	return fmt.Sprintf("%s is torn at offset %d, %d bytes before its end: %s", e.File, e.Offset, e.Bytes, e.Reason)
+}
 
 // Sink takes what Recover reads, in the order of the log. An error ends Recover
 // and is returned. Slices are valid until the method returns.
@@ -257,7 +276,7 @@ func (r *recovery) adopt() error {
 		}
 		next := followers[0]
 		if next.line.first != r.last+1 {
-			if next.line.first > r.last+1 && r.mode == RecoverRefuse {
+			if next.line.first > r.last+1 && r.mode.refuses() {
 				return &DamageError{File: next.name, Reason: r.gap(next.line.first)}
 			}
 			return nil
@@ -324,7 +343,7 @@ func (r *recovery) readFile(name string, seq int64, follows bool) (err error) {
 
 func (r *recovery) missing(name string) error {
 	damage := &DamageError{File: name, Reason: "the manifest lists it, and it is not there"}
-	if r.mode == RecoverRefuse {
+	if r.mode.refuses() {
 		return damage
 	}
 	r.report.Damaged = append(r.report.Damaged, Cut{File: name, Reason: damage.Reason})
@@ -584,6 +603,9 @@ func (r *recovery) skip(f *logFile, reason string) error {
 
 // cut ends a file at f.at, once what is behind it is in quarantine.
 func (r *recovery) cut(f *logFile, reason string, damaged bool) (err error) {
+	if !damaged && r.mode == RecoverWhole {
+		return &TornError{File: f.name, Offset: f.at, Bytes: f.w.size - f.at, Reason: reason}
+	}
 	cut, err := r.quarantine(f, f.w.size, reason)
 	if err != nil {
 		return err
@@ -676,7 +698,7 @@ func (r *recovery) checkEnd() error {
 		r.tail = nil
 		return nil
 	}
-	if known <= r.last || r.mode != RecoverRefuse {
+	if known <= r.last || !r.mode.refuses() {
 		return nil
 	}
 	if len(r.segments) == 0 {
