@@ -76,6 +76,8 @@ type consumer struct {
 	mirrorDB int64
 	frames   int
 	moves    int // to a next generation
+	// seen, if set, is called with every frame.
+	seen func(frame)
 }
 
 // tail is the position at which a fresh reader starts.
@@ -142,6 +144,9 @@ func (c *consumer) poll(conn *wire.Conn, blockMs int) (moved bool, err error) {
 		}
 		if err := c.ledger.note(c.stream, cursor{c.at.generation, f.offset}, f); err != nil {
 			return false, err
+		}
+		if c.seen != nil {
+			c.seen(f)
 		}
 		batch = append(batch, f)
 		expect++

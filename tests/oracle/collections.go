@@ -16,7 +16,7 @@ var hashMakers = []maker{
 	{"HEXISTS", 2, func(g *Generator) [][]byte { return join("HEXISTS", g.key('h'), g.field()) }, true, true},
 	{"HDEL", 5, func(g *Generator) [][]byte {
 		if g.p(4) {
-			return join("HDEL", g.key('h'), many("m", 0, 200))
+			return join("HDEL", g.key('h'), many("m", 0, 700))
 		}
 		return join("HDEL", g.key('h'), g.times(1, 5, g.field))
 	}, true, true},
@@ -32,8 +32,8 @@ var hashMakers = []maker{
 func (g *Generator) fieldValues() []string {
 	if g.p(2) {
 		var out []string
-		for _, f := range many("m", g.rng.IntN(100), 60+g.rng.IntN(90)) {
-			out = append(out, f, g.value())
+		for _, f := range many("m", g.rng.IntN(100), g.oneOfInt(60, 150, 510, 513)+g.rng.IntN(3)) {
+			out = append(out, f, strconv.Itoa(g.rng.IntN(1000)))
 		}
 		return out
 	}
