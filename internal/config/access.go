@@ -25,7 +25,7 @@ func (c *Config) Get(patterns ...string) []Pair {
 			if name == "" {
 				continue
 			}
-			if spelled, ok := selects(patterns, name); ok {
+			if spelled, ok := s.selected(patterns, name); ok {
 				pairs = append(pairs, Pair{spelled, s.Text()})
 			}
 		}
@@ -33,13 +33,14 @@ func (c *Config) Get(patterns ...string) []Pair {
 	return pairs
 }
 
-func selects(patterns []string, name string) (spelled string, ok bool) {
+// selected reports whether one of the patterns selects the setting under a name.
+func (s *Setting) selected(patterns []string, name string) (spelled string, ok bool) {
 	for _, p := range patterns {
 		if !strings.ContainsAny(p, "*?[") {
 			if strings.EqualFold(p, name) {
 				return p, true
 			}
-		} else if glob.MatchFold(p, name) {
+		} else if !s.hidden && glob.MatchFold(p, name) {
 			return name, true
 		}
 	}
@@ -111,7 +112,7 @@ func (c *Config) admit(pairs []Pair) ([]change, error) {
 			return nil, resp.Errorf("ERR", "Unknown option or number of arguments for CONFIG SET - '%s'", p.Name)
 		case s.protected:
 			return nil, failed(p.Name, refusal("can't set protected config"))
-		case !s.Runtime:
+		case !s.Runtime && !s.holds(p.Value):
 			return nil, failed(p.Name, refusal("can't set immutable config"))
 		case seen[name]:
 			return nil, failed(p.Name, refusal("duplicate parameter"))
@@ -120,6 +121,15 @@ func (c *Config) admit(pairs []Pair) ([]change, error) {
 		changes = append(changes, change{setting: s, name: name, text: p.Value})
 	}
 	return changes, nil
+}
+
+// holds reports whether a setting that may be given its own value is.
+func (s *Setting) holds(text string) bool {
+	if !s.repeated {
+		return false
+	}
+	v, err := s.parse(text, false)
+	return err == nil && s.value.format(v) == s.Text()
 }
 
 func (c *Config) runHooks(changes []change) error {

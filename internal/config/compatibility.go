@@ -131,6 +131,20 @@ func (c *Config) registerCompatibility() {
 	words("latency-tracking-info-percentiles", "50 99 99.9", "numbers, 0 to 100", checkPercentiles)
 	choice("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas")
 
+	flag("use-exit-on-panic", false).hide()
+	flag("lua-enable-deprecated-api", false).startOnly().hide()
+	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt32).hide()
+	integer("key-load-delay", 0, math.MinInt32, maxInt32).hide()
+	// Redis takes no period that its cron could not keep: two of its ticks.
+	watchdog := &Int{settle: func(n int64) int64 {
+		if n > 0 {
+			return max(n, 200)
+		}
+		return 0
+	}}
+	t.int(watchdog, "watchdog-period", 0, 0, maxInt32, "").noEffect("").hide()
+	integer("loading-process-events-interval-bytes", 2*mib, 1024, maxInt32).hide()
+
 	t.group = "Redis: access"
 	text("requirepass", "").defaultOnly("clients are not authenticated; bind the server to addresses that only they reach")
 	text("aclfile", "").startOnly().defaultOnly("clients are not authenticated; bind the server to addresses that only they reach")
@@ -286,7 +300,7 @@ func checkMemoryOrPercent(text string) (string, error) {
 		}
 		return strconv.FormatUint(n, 10) + "%", nil
 	}
-	n, err := parseMemory(text)
+	n, err := ParseMemory(text)
 	if err != nil {
 		return "", bad
 	}

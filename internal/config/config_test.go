@@ -263,6 +263,24 @@ func set(c *Config, words ...string) error {
 	return c.Set(pairs)
 }
 
+func TestSetAtTheStartOnly(t *testing.T) {
+	c := New()
+	for _, words := range []string{"appendonly yes", "appendonly YES", "shards 16 feed-backlog-bytes 16mb timeout 5"} {
+		if err := set(c, strings.Fields(words)...); err != nil {
+			t.Errorf("%s, which it is: %v", words, err)
+		}
+	}
+	for _, words := range []string{"appendonly no", "appendonly x", "shards 8", "databases 16", "timeout 7 feed no"} {
+		err := set(c, strings.Fields(words)...)
+		if err == nil || !strings.Contains(err.Error(), "can't set immutable config") {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+	if n := c.TimeoutSeconds.Load(); n != 5 {
+		t.Errorf("timeout is %d", n)
+	}
+}
+
 func TestSetIsAtomic(t *testing.T) {
 	c := New()
 	var calls []string
@@ -321,6 +339,8 @@ func TestGet(t *testing.T) {
 		{"port*", "port=6379"},
 		{"*a*a*a*a*a*a*a*a*a*a*a*a*a*b", ""},
 		{"por[t", "port=6379"},
+		{"key-load-delay", "key-load-delay=0"},
+		{"key-load-d*", ""},
 	} {
 		var got []string
 		for _, p := range c.Get(strings.Split(test.patterns, " ")...) {
@@ -330,7 +350,13 @@ func TestGet(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", test.patterns, got, test.want)
 		}
 	}
-	if n, want := len(c.Get("*")), len(c.byName); n != want {
+	want := len(c.byName)
+	for _, s := range c.settings {
+		if s.hidden {
+			want--
+		}
+	}
+	if n := len(c.Get("*")); n != want {
 		t.Errorf("* selects %d names of %d", n, want)
 	}
 }

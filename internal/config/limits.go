@@ -65,8 +65,8 @@ func (o *OutputLimits) parse(text string, current any, _ bool) (any, error) {
 		if !ok {
 			return nil, refusal("Invalid client class specified in buffer limit configuration.")
 		}
-		hard, hardErr := parseMemory(words[1])
-		soft, softErr := parseMemory(words[2])
+		hard, hardErr := ParseMemory(words[1])
+		soft, softErr := ParseMemory(words[2])
 		seconds, secondsErr := strconv.ParseInt(words[3], 10, 64)
 		if hardErr != nil || softErr != nil || secondsErr != nil ||
 			hard > math.MaxInt64 || soft > math.MaxInt64 || seconds < 0 {

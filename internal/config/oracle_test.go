@@ -16,8 +16,8 @@ var givenToOracle = []string{"bind", "port", "dir", "appendonly", "save", "aof-u
 // otherValues are the settings that CONFIG SET treats in another way.
 var otherValues = map[string]string{
 	"appendonly":                        "start only",
-	"bind":                              "start only",
-	"port":                              "start only",
+	"bind":                              "redis-server would listen elsewhere",
+	"port":                              "redis-server would listen elsewhere",
 	"activedefrag":                      "depends on how redis-server was built",
 	"tls-port":                          "only the default",
 	"requirepass":                       "only the default",

@@ -31,6 +31,8 @@ type Setting struct {
 
 	why       string // of Accepted and DefaultOnly: what a reader should know
 	protected bool   // refused by CONFIG SET with Redis's text for such settings
+	repeated  bool   // CONFIG SET may name the value that it has, Runtime or not
+	hidden    bool   // no pattern of CONFIG GET selects it
 	multi     bool   // a line may hold several words
 	value     value
 }
@@ -118,6 +120,19 @@ func (t *table) outputLimits(v *OutputLimits, name string, def [clientClasses]Ou
 // startOnly marks a setting that CONFIG SET cannot change.
 func (s *Setting) startOnly() *Setting {
 	s.Runtime = false
+	return s
+}
+
+// keep marks a setting that can be set at the start only, although it is none
+// that Redis calls immutable: CONFIG SET may give it the value that it has.
+func (s *Setting) keep() *Setting {
+	s.Runtime, s.repeated = false, true
+	return s
+}
+
+// hide keeps a setting out of what patterns of CONFIG GET select.
+func (s *Setting) hide() *Setting {
+	s.hidden = true
 	return s
 }
 

@@ -30,10 +30,9 @@ func (c *Config) register() {
 	t := &table{c: c, group: "Network and clients"}
 	c.Bind.form = fmt.Sprintf("1 to %d addresses; a leading - marks one that may be missing, * is every IPv4 address, ::* every IPv6 one", maxBindAddresses)
 	c.Bind.check = checkBind
-	t.words(&c.Bind, "bind", "127.0.0.1", "Addresses to listen on.").startOnly()
-	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0 takes a free one and prints it.").startOnly()
-	t.bool(&c.ProtectedMode, "protected-mode", true, "Serve only clients from this host unless bind or a password says otherwise.").
-		noEffect("whoever reaches an address of bind is served")
+	t.words(&c.Bind, "bind", "127.0.0.1", "Addresses to listen on.")
+	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0 takes a free one and prints it.")
+	t.bool(&c.ProtectedMode, "protected-mode", true, "Serve clients from this host only. Clients are not authenticated: with no, whoever reaches an address of bind is served.")
 	t.int(&c.TimeoutSeconds, "timeout", 0, 0, maxInt32, "Seconds after which an idle client is disconnected. 0: never.")
 	t.int(&c.TCPKeepaliveSeconds, "tcp-keepalive", 300, 0, maxInt32, "Seconds between TCP keepalive probes. 0: none.")
 	t.int(&c.MaxClients, "maxclients", 10000, 1, math.MaxUint32, "Clients connected at once; more are refused.")
@@ -42,8 +41,7 @@ func (c *Config) register() {
 	t.outputLimits(&c.ClientOutputBuffer, "client-output-buffer-limit", [clientClasses]OutputLimit{
 		ClientReplica: {HardBytes: 256 * mib, SoftBytes: 64 * mib, SoftSeconds: 60},
 		ClientPubSub:  {HardBytes: 32 * mib, SoftBytes: 8 * mib, SoftSeconds: 60},
-	}, "Bytes of unread replies at which a client of a class is disconnected: at once above the hard bound, after the given seconds above the soft one. 0: no bound.").
-		noEffect("a client that does not read is not served on, so that it costs one reply")
+	}, "Bytes of unread replies at which a client of a class is disconnected: at once above the hard bound, after the given seconds above the soft one. 0: no bound. A client that does not read is not served on, so that it costs one reply at most; all clients are of the class normal.")
 
 	t.group = "Process"
 	c.Dir.form, c.Dir.check = "path", checkDir
@@ -61,7 +59,7 @@ func (c *Config) register() {
 	}, "Who may use DEBUG: nobody, everybody, or connections from this host.").startOnly()
 
 	t.group = "Log"
-	t.bool(&c.AppendOnly, "appendonly", true, "Keep the data on disk. With no, the data and the feed are in memory only.").startOnly()
+	t.bool(&c.AppendOnly, "appendonly", true, "Keep the data on disk. With no, the data and the feed are in memory only.").keep()
 	enum(t, &c.AppendFsync, "appendfsync", FsyncEverySec, []Choice[Fsync]{
 		{"everysec", FsyncEverySec}, {"always", FsyncAlways}, {"no", FsyncNo},
 	}, "When the log is forced to the disk: always before a reply, everysec, or when the system sees fit. A killed process loses nothing acknowledged under any of them; a power cut may take the last second under everysec.")
@@ -69,14 +67,14 @@ func (c *Config) register() {
 	t.bytes(&c.AutoAOFRewriteMinBytes, "auto-aof-rewrite-min-size", 64*mib, 0, maxInt64, "Size below which the log is not rewritten by itself.")
 	enum(t, &c.Recover, "recover", RecoverRefuse, []Choice[Recover]{
 		{"refuse", RecoverRefuse}, {"truncate", RecoverTruncate}, {"skip", RecoverSkip},
-	}, "What a start does with a log that is damaged before its end: refuse and say where; truncate, which keeps what stands before the damage; or skip, which leaves out the damaged blocks. A tail torn by a power cut is no damage and is always cut, with a copy kept.").startOnly()
-	t.int(&c.Shards, "shards", 16, 1, maxShards, "Parts of the keyspace, each with a lock and a stream of its own. Fixed when a data directory is created.").startOnly()
+	}, "What a start does with a log that is damaged before its end: refuse and say where; truncate, which keeps what stands before the damage; or skip, which leaves out the damaged blocks. A tail torn by a power cut is no damage and is always cut, with a copy kept.").keep()
+	t.int(&c.Shards, "shards", 16, 1, maxShards, "Parts of the keyspace, each with a lock and a stream of its own. Fixed when a data directory is created.").keep()
 
 	t.group = "Feed"
-	t.bool(&c.Feed, "feed", true, "Serve the change feed.").startOnly()
-	t.bytes(&c.FeedBacklogBytes, "feed-backlog-bytes", 16*mib, minFeedBacklogBytes, maxInt64, "Bytes of the newest log kept in memory for readers of the feed; older changes are read from disk. With appendonly no, all that the feed keeps.").startOnly()
-	t.bytes(&c.FeedRetentionBytes, "feed-retention-bytes", gib, 0, maxInt64, "Bytes of log kept on disk for readers of the feed alone, beyond what recovery needs.").startOnly()
-	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.").startOnly()
+	t.bool(&c.Feed, "feed", true, "Serve the change feed.").keep()
+	t.bytes(&c.FeedBacklogBytes, "feed-backlog-bytes", 16*mib, minFeedBacklogBytes, maxInt64, "Bytes of the newest log kept in memory for readers of the feed; older changes are read from disk. With appendonly no, all that the feed keeps.").keep()
+	t.bytes(&c.FeedRetentionBytes, "feed-retention-bytes", gib, 0, maxInt64, "Bytes of log kept on disk for readers of the feed alone, beyond what recovery needs.").keep()
+	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.").keep()
 
 	t.group = "Memory and encodings"
 	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory at which keys are evicted, or writes refused. 0: no bound.").

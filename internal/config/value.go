@@ -58,7 +58,7 @@ func (i *Int) format(v any) string { return strconv.FormatInt(v.(int64), 10) }
 func (i *Int) parse(text string, _ any, _ bool) (any, error) {
 	var n int64
 	if i.memory {
-		bytes, err := parseMemory(text)
+		bytes, err := ParseMemory(text)
 		if err != nil {
 			return nil, err
 		}
@@ -107,9 +107,9 @@ var memoryUnits = map[string]uint64{
 	"g": 1000 * 1000 * 1000, "gb": 1 << 30,
 }
 
-// parseMemory reads digits and an optional unit. What overflows is capped at
+// ParseMemory reads digits and an optional unit. What overflows is capped at
 // the largest number, so that bounds decide about it.
-func parseMemory(text string) (uint64, error) {
+func ParseMemory(text string) (uint64, error) {
 	digits := 0
 	for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
 		digits++
