@@ -76,6 +76,16 @@ func Count(at int, f KeyFlags) KeySpec {
 // the handler finds out why.
 var ErrBadKeys = errors.New("invalid key arguments")
 
+// HasKeys reports whether any of the command's arguments can be a key.
+func (s *Spec) HasKeys() bool {
+	for i := range s.Keys {
+		if s.Keys[i].Flags&NotKey == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // EachKey calls fn with the position in args of each key of the command.
 // Arguments that make no sense end with ErrBadKeys; the keys found up to there
 // were passed to fn.

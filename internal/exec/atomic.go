@@ -13,9 +13,7 @@ func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error)
 	if err := x.store.Admit(); err != nil {
 		return misconf(err)
 	}
-	set := x.store.Set()
-	set.Lock(x.all)
-	s.tx.Begin(x.all, s.db, s.now())
+	x.hold(s, x.all)
 	s.tx.KeepUndo()
 	s.multi.running = true
 	start := s.W.Len()
@@ -28,8 +26,7 @@ func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error)
 		} else {
 			s.tx.Rollback()
 		}
-		set.Unlock(x.all)
-		s.tx.End()
+		x.release(s, x.all)
 		if lsn != 0 {
 			s.wrote(start, lsn)
 		}
@@ -48,10 +45,8 @@ func (x *Executor) runHeld(s *Session, args [][]byte) {
 		err = resp.Errorf("ERR", "command '%s' is not allowed inside an update", spec.FullName())
 	}
 	if err != nil {
-		x.stats.Errors.Add(1)
-		s.W.Error(err)
+		x.reject(s, spec, args, err)
 		return
 	}
-	s.counted++
-	x.invoke(s, spec.Spec, args, s.tx)
+	x.invoke(s, spec, args, s.tx)
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
-	"sync/atomic"
 
 	"kevy/internal/command"
 	"kevy/internal/engine"
@@ -19,43 +17,22 @@ import (
 // Executor runs the commands of a table on a store. It is safe for use by many
 // sessions at once.
 type Executor struct {
-	table  *command.Table
-	store  *engine.Engine
-	log    *slog.Logger
-	all    []int
-	admit  []Refusal
-	stats  Stats
-	panics atomic.Int64
+	table *command.Table
+	store *engine.Engine
+	log   *slog.Logger
+	all   []int
+	admit []Refusal
+	stats *Stats
 }
 
-// Stats counts what went through an Executor.
-type Stats struct {
-	Commands       atomic.Int64
-	Errors         atomic.Int64
-	KeyspaceHits   atomic.Int64
-	KeyspaceMisses atomic.Int64
-}
-
-// Reset sets the counters to zero.
-func (st *Stats) Reset() {
-	st.Commands.Store(0)
-	st.Errors.Store(0)
-	st.KeyspaceHits.Store(0)
-	st.KeyspaceMisses.Store(0)
-}
-
-// Refusal is one reason not to run a command: nil if it may go on. Refusals are
-// asked in order before a command is queued or run.
-type Refusal func(s *Session, spec *command.Spec, args [][]byte) *resp.Error
-
-// New returns an executor. The refusals come before its own, which are last:
+// New returns an executor. The refusals are asked before its own, which are:
 // commands that a transaction must not hold, and a log that cannot advance.
 func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals ...Refusal) *Executor {
-	x := &Executor{table: table, store: store, log: log}
+	x := &Executor{table: table, store: store, log: log, stats: newStats(table)}
 	for i := range store.Set().Shards() {
 		x.all = append(x.all, i)
 	}
-	x.admit = append(refusals, refuseInMulti, x.refuseUnlogged)
+	x.admit = append(refusals[:len(refusals):len(refusals)], refuseInMulti, x.refuseUnlogged)
 	return x
 }
 
@@ -65,116 +42,47 @@ func (x *Executor) Table() *command.Table { return x.table }
 // Store returns the store.
 func (x *Executor) Store() *engine.Engine { return x.store }
 
-// Panics returns how many handlers panicked.
-func (x *Executor) Panics() int64 { return x.panics.Load() }
-
 // Stats returns the counters.
-func (x *Executor) Stats() *Stats { return &x.stats }
+func (x *Executor) Stats() *Stats { return x.stats }
 
 // Do runs one command and writes exactly one reply, or several where the
 // command's contract says so. args are valid until it returns.
 func (x *Executor) Do(s *Session, args [][]byte) {
+	s.tallies.begin()
 	spec, err := x.resolve(s, args)
+	s.latest = spec
 	if err == nil {
 		err = x.refused(s, spec, args)
 	}
-	if err != nil {
-		x.stats.Errors.Add(1)
-		s.abortTransaction()
-		s.W.Error(err)
-		return
+	switch {
+	case err != nil:
+		x.reject(s, spec, args, err)
+	case s.multi.open && !runsInsideMulti(spec):
+		s.queue(spec, args)
+	default:
+		x.run(s, spec, args)
 	}
-	if s.multi.open && !spec.runsInsideMulti() {
-		s.queue(spec.Spec, args)
-		return
-	}
-	s.counted++
-	x.run(s, spec.Spec, args)
 }
 
-// resolved is a command of the table; it exists to keep the questions that only
-// exec asks of a Spec in this package.
-type resolved struct{ *command.Spec }
-
-// runsInsideMulti reports whether the command acts on the open transaction
-// rather than being queued in it.
-func (r resolved) runsInsideMulti() bool {
-	switch r.Name {
-	case "exec", "discard", "multi", "watch", "quit", "reset":
-		return true
-	}
-	return false
-}
-
-// resolve finds the command and checks the number of arguments.
-func (x *Executor) resolve(s *Session, args [][]byte) (resolved, *resp.Error) {
-	spec := s.last.spec
-	if !s.last.is(args[0]) {
+// resolve finds the command, nil if there is none, and checks the number of
+// arguments.
+func (x *Executor) resolve(s *Session, args [][]byte) (*command.Spec, *resp.Error) {
+	spec := s.cached.spec
+	if !s.cached.is(args[0]) {
 		spec = x.table.Lookup(args)
-		if spec == nil {
-			return resolved{}, unknownCommand(args)
-		}
-		if spec.Run == nil {
-			if len(args) < 2 {
-				return resolved{}, spec.ArityError()
-			}
-			return resolved{}, resp.Errorf("ERR", "unknown subcommand '%.128s'. Try %s HELP.", args[1], strings.ToUpper(spec.Name))
-		}
-		if spec.Parent() == nil && len(spec.Sub) == 0 {
-			s.last.set(args[0], spec)
+		switch {
+		case spec == nil:
+			return nil, unknownCommand(args)
+		case len(spec.Sub) > 0 && len(args) > 1:
+			return nil, unknownSubcommand(spec, args[1])
+		case len(spec.Sub) == 0 && spec.Parent() == nil:
+			s.cached.set(args[0], spec)
 		}
 	}
 	if !spec.ArityFits(len(args)) {
-		return resolved{}, spec.ArityError()
+		return spec, spec.ArityError()
 	}
-	return resolved{spec}, nil
-}
-
-// maxEchoedBytes bounds what an error repeats of the arguments.
-const maxEchoedBytes = 128
-
-func unknownCommand(args [][]byte) *resp.Error {
-	var b strings.Builder
-	for _, a := range args[1:] {
-		if b.Len() >= maxEchoedBytes {
-			break
-		}
-		fmt.Fprintf(&b, "'%.*s' ", maxEchoedBytes-b.Len(), a)
-	}
-	return resp.Errorf("ERR", "unknown command '%.128s', with args beginning with: %s", args[0], b.String())
-}
-
-// refused asks every reason not to run the command, in order.
-func (x *Executor) refused(s *Session, spec resolved, args [][]byte) *resp.Error {
-	for _, r := range x.admit {
-		if err := r(s, spec.Spec, args); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func refuseInMulti(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
-	if s.multi.open && spec.Flags&command.NoMulti != 0 {
-		return resp.Errorf("ERR", "Command not allowed inside a transaction")
-	}
-	return nil
-}
-
-// refuseUnlogged makes writers wait while the log's buffer is over its bound
-// and refuses them while the log cannot advance.
-func (x *Executor) refuseUnlogged(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
-	if spec.Flags&command.Write == 0 && !(spec.Name == "exec" && s.multi.writes) {
-		return nil
-	}
-	if err := x.store.Admit(); err != nil {
-		return misconf(err)
-	}
-	return nil
-}
-
-func misconf(err error) *resp.Error {
-	return resp.Errorf("MISCONF", "Errors writing to the AOF file: %v", err)
+	return spec, nil
 }
 
 // run runs one command on its own: lock, handler, commit, unlock.
@@ -184,47 +92,50 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 		s.staleClock()
 		return
 	}
-	shards := x.shardsOf(s, spec, args)
-	set := x.store.Set()
 	start := s.W.Len()
-	set.Lock(shards)
-	s.tx.Begin(shards, s.db, s.now())
+	held := x.shardsOf(s, spec, args)
+	x.hold(s, held)
 	x.invoke(s, spec, args, s.tx)
-	lsn := x.commit(s, shards)
-	set.Unlock(shards)
-	s.tx.End()
+	lsn := x.commit(s, held)
+	x.release(s, held)
 	if lsn != 0 {
 		s.wrote(start, lsn)
 	}
 }
 
+// hold locks shards and begins the session's Tx on them.
+func (x *Executor) hold(s *Session, shards []int) {
+	x.store.Set().Lock(shards)
+	s.holding = true
+	s.tx.Begin(shards, s.db, s.now())
+}
+
+// release ends what hold began.
+func (x *Executor) release(s *Session, shards []int) {
+	s.holding = false
+	x.store.Set().Unlock(shards)
+	s.tx.End()
+}
+
 // commit hands what the Tx recorded to the log and notes how far this session
-// has seen.
-func (x *Executor) commit(s *Session, shards []int) (lsn uint64) {
+// has seen. lsn is 0 if nothing was recorded.
+func (x *Executor) commit(s *Session, held []int) (lsn uint64) {
 	if s.tx.Commit().Ops() > 0 {
 		lsn = x.store.Commit(s.tx)
 		s.seen = max(s.seen, lsn)
 		s.noteWrite(lsn, s.tx.Commit())
 		return lsn
 	}
-	s.seen = max(s.seen, x.store.Set().LastLSN(shards))
+	s.seen = max(s.seen, x.store.Set().LastLSN(held))
 	return 0
 }
 
-// invoke calls the handler. A panic in it is a bug, which costs its caller an
-// error and nobody else anything: what it had changed is recorded op by op and
-// is committed like any other change, so memory and log stay the same.
+// invoke calls the handler, on tx unless that is nil.
 func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *shard.Tx) {
-	start := s.W.Len()
+	start, sent := s.W.Len(), s.settled
 	defer func() {
 		if p := recover(); p != nil {
-			x.panics.Add(1)
-			x.log.Error("a command handler panicked", "command", spec.FullName(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			s.W.Truncate(start)
-			if tx != nil {
-				tx.Commit().Abandon()
-			}
-			s.W.Error(resp.Errorf("ERR", "internal error in '%s' command, see the server's log", spec.FullName()))
+			x.survive(s, spec, tx, p, start, sent)
 		}
 	}()
 	c := &s.ctx
@@ -233,9 +144,45 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 	c.Tx = nil
 	if tx != nil {
 		if hits, misses := tx.TakeLookups(); spec.Flags&command.ReadOnly != 0 {
-			s.hits += hits
-			s.misses += misses
+			s.tallies.hits += hits
+			s.tallies.misses += misses
 		}
+	}
+	x.count(s, spec, start, sent)
+}
+
+// survive ends a handler that panicked. That is a bug, which costs its caller an
+// error and nobody else anything: what the handler had changed is recorded op by
+// op and is committed like any other change, so memory and log stay the same.
+func (x *Executor) survive(s *Session, spec *command.Spec, tx *shard.Tx, p any, start, sent int) {
+	x.stats.panics.Add(1)
+	x.log.Error("a command handler panicked", "command", spec.FullName(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	if tx != nil {
+		tx.Commit().Abandon()
+	}
+	if s.settled != sent {
+		// Part of the reply may be with the client already.
+		start = 0
+		s.hangUp()
+	}
+	s.W.Truncate(start)
+	s.W.Error(resp.Errorf("ERR", "internal error in '%s' command, see the server's log", spec.FullName()))
+	x.count(s, spec, start, sent)
+}
+
+// count counts a call whose reply begins at start of what is gathered, or, if
+// the session has sent replies since sent, at the beginning.
+func (x *Executor) count(s *Session, spec *command.Spec, start, sent int) {
+	reply := s.W.Bytes()
+	if s.settled == sent {
+		reply = reply[start:]
+	}
+	failed := len(reply) > 0 && reply[0] == '-'
+	if failed {
+		x.stats.CountError(errorCode(reply))
+	}
+	if s.tallies.count(spec, failed) {
+		s.MergeStats()
 	}
 }
 
@@ -249,7 +196,8 @@ func (x *Executor) shardsOf(s *Session, spec *command.Spec, args [][]byte) []int
 	s.shards = s.shards[:0]
 	if len(spec.Keys) == 1 {
 		if k := &spec.Keys[0]; !k.NumKeys && k.Keyword == "" && k.Last == 0 {
-			return append(s.shards, x.store.Set().ShardOf(args[k.Index]))
+			s.shards = append(s.shards, x.store.Set().ShardOf(args[k.Index]))
+			return s.shards
 		}
 	}
 	s.addShards(spec, args)

@@ -20,8 +20,22 @@ type queuedCommand struct {
 	args [][]byte
 }
 
-// queue copies a command for EXEC.
+// runsInsideMulti reports whether the command acts on an open transaction rather
+// than being queued in it.
+func runsInsideMulti(spec *command.Spec) bool {
+	switch spec.Name {
+	case "exec", "discard", "multi", "watch", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+// queue copies a command for EXEC, which needs none if it is going to fail.
 func (s *Session) queue(spec *command.Spec, args [][]byte) {
+	s.W.Simple("QUEUED")
+	if s.multi.aborted || s.watch.Touched() {
+		return
+	}
 	size := 0
 	for _, a := range args {
 		size += len(a)
@@ -34,30 +48,36 @@ func (s *Session) queue(spec *command.Spec, args [][]byte) {
 	}
 	s.multi.queued = append(s.multi.queued, queuedCommand{spec, kept})
 	s.multi.writes = s.multi.writes || spec.Flags&command.Write != 0
-	s.multi.bytes += size
-	s.W.Simple("QUEUED")
+	s.multi.bytes += size + len(args)*pointerBytes
 }
 
-// abortTransaction makes EXEC refuse an open transaction.
-func (s *Session) abortTransaction() {
-	if s.multi.open {
-		s.multi.aborted = true
-	}
+// pointerBytes is what Redis counts for each queued argument beyond its bytes.
+const pointerBytes = 8
+
+// discard ends the open transaction, if any, and the watches.
+func (s *Session) discard() {
+	s.multi = transaction{}
+	s.watch.Clear()
 }
 
-// QueuedCommands returns how many commands wait for EXEC, -1 outside MULTI.
+// QueuedCommands returns how many commands the transaction has, -1 outside
+// MULTI.
 func (s *Session) QueuedCommands() int {
-	if !s.multi.open {
+	if !s.InMulti() {
 		return -1
 	}
 	return len(s.multi.queued)
 }
 
-// QueuedBytes returns what the waiting commands occupy.
+// QueuedBytes returns what the queued commands occupy.
 func (s *Session) QueuedBytes() int { return s.multi.bytes }
 
 // WatchedKeys returns how many keys are watched.
 func (s *Session) WatchedKeys() int { return s.watch.Len() }
+
+// WatchTouched reports whether a watched key has changed, so that EXEC will
+// answer null.
+func (s *Session) WatchTouched() bool { return s.watch.Touched() }
 
 // execer is what the transaction commands need of a handler's session.
 type execer interface{ Exec() *Session }
@@ -113,8 +133,7 @@ func runDiscard(c *command.Ctx) {
 		c.W.Error(resp.Errorf("ERR", "DISCARD without MULTI"))
 		return
 	}
-	s.multi = transaction{}
-	s.watch.Clear()
+	s.discard()
 	c.W.OK()
 }
 
@@ -144,26 +163,21 @@ func runExec(c *command.Ctx) {
 		c.W.Error(resp.Errorf("ERR", "EXEC without MULTI"))
 		return
 	}
-	t := s.multi
-	if t.aborted {
-		s.multi = transaction{}
-		s.watch.Clear()
+	if s.multi.aborted {
+		s.discard()
 		c.W.Error(resp.Errorf("EXECABORT", "Transaction discarded because of previous errors."))
 		return
 	}
 	s.multi.open, s.multi.running = false, true
-	s.x.runQueued(s, t.queued)
-	s.multi = transaction{}
-	s.watch.Clear()
+	s.x.runQueued(s, s.multi.queued)
+	s.discard()
 }
 
 // runQueued runs a transaction under the locks of all its keys and of the
 // watched ones, as one commit.
 func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
-	set := x.store.Set()
-	shards := s.shards[:0]
-	s.watch.EachShard(func(i int) { shards = insertSorted(shards, i) })
-	s.shards = shards
+	s.shards = s.shards[:0]
+	s.watch.EachShard(func(i int) { s.shards = insertSorted(s.shards, i) })
 	for _, q := range queued {
 		if q.spec.Flags&command.AllShards != 0 {
 			s.shards = append(s.shards[:0], x.all...)
@@ -173,13 +187,9 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
 			s.addShards(q.spec, q.args)
 		}
 	}
-	// The handlers inside use s.shards' backing array no more: they run with
-	// the Tx that is begun here.
 	held := s.shards
-	s.shards = nil
 	start := s.W.Len()
-	set.Lock(held)
-	s.tx.Begin(held, s.db, s.now())
+	x.hold(s, held)
 	if s.tx.Dirty(s.watch) {
 		s.W.NullArray()
 	} else {
@@ -189,14 +199,11 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
 			if q.spec.Flags&command.Unlocked != 0 {
 				tx = nil
 			}
-			s.counted++
 			x.invoke(s, q.spec, q.args, tx)
 		}
 	}
 	lsn := x.commit(s, held)
-	set.Unlock(held)
-	s.tx.End()
-	s.shards = held[:0]
+	x.release(s, held)
 	if lsn != 0 {
 		s.wrote(start, lsn)
 	}

@@ -21,34 +21,35 @@ type Session struct {
 	multi transaction
 	watch *shard.Watch
 
-	shards []int
-	last   lastCommand
-
-	hits, misses int64
+	cached  cachedCommand
+	latest  *command.Spec // what came last, nil if it was no command
+	shards  []int         // scratch: those that a command locks
+	holding bool          // shards are locked
 
 	lastLSN     uint64 // of the last commit
 	lastStreams []int  // its shard streams
 
 	seen    uint64
 	writes  []written
+	settled int // calls of Settle
 	nowMs   int64
 	nowLeft int
-	counted int64
+	tallies tallies
 }
 
-// lastCommand is the command that was resolved last: pipelines repeat
+// cachedCommand is a name, as it was spelled, and its command: pipelines repeat
 // themselves.
-type lastCommand struct {
+type cachedCommand struct {
 	spec *command.Spec
 	name [16]byte
 	n    int
 }
 
-func (l *lastCommand) is(name []byte) bool {
+func (l *cachedCommand) is(name []byte) bool {
 	return l.spec != nil && string(l.name[:l.n]) == string(name)
 }
 
-func (l *lastCommand) set(name []byte, spec *command.Spec) {
+func (l *cachedCommand) set(name []byte, spec *command.Spec) {
 	if len(name) <= len(l.name) {
 		l.spec, l.n = spec, copy(l.name[:], name)
 	}
@@ -98,17 +99,38 @@ func (s *Session) noteWrite(lsn uint64, c *op.Commit) {
 	}
 }
 
-// LastCommand returns the full name of the command that ran last, empty if none
-// did.
-func (s *Session) LastCommand() string {
-	if s.ctx.Spec == nil {
-		return ""
+// LastCommand returns the command that came last, refused or queued ones
+// included; nil if none came, or what came is no command.
+func (s *Session) LastCommand() *command.Spec { return s.latest }
+
+// Holding reports whether shards are locked for this session: a panic that gets
+// past its commands then leaves them so.
+func (s *Session) Holding() bool { return s.holding }
+
+// hangUp ends the session's connection after the replies so far. It reports
+// whether there is one.
+func (s *Session) hangUp() bool {
+	c, ok := s.self.(interface{ HangUp() })
+	if ok {
+		c.HangUp()
 	}
-	return s.ctx.Spec.FullName()
+	return ok
 }
 
 // Executor returns the executor that the session belongs to.
 func (s *Session) Executor() *Executor { return s.x }
+
+// Self returns what the session's handlers see as their session.
+func (s *Session) Self() command.Session { return s.self }
+
+// ArgBytes returns the length of the arguments of the command that runs, its
+// name included.
+func (s *Session) ArgBytes() (n int) {
+	for _, a := range s.ctx.Args {
+		n += len(a)
+	}
+	return n
+}
 
 // Seen returns the highest LSN behind anything that the session was shown.
 func (s *Session) Seen() uint64 { return s.seen }
@@ -118,15 +140,13 @@ func (s *Session) Saw(lsn uint64) { s.seen = max(s.seen, lsn) }
 
 // Close gives back what the session holds in the store.
 func (s *Session) Close() {
-	s.multi = transaction{}
-	s.watch.Clear()
-	s.flushStats()
+	s.discard()
+	s.tallies.merge(s.x.stats)
 }
 
 // Reset puts the session into the state of a new connection, as RESET does.
 func (s *Session) Reset() {
-	s.multi = transaction{}
-	s.watch.Clear()
+	s.discard()
 	s.db = 0
 	s.W.SetProto(2)
 }
@@ -160,28 +180,24 @@ func (s *Session) wrote(start int, lsn uint64) {
 // log cannot advance, the replies of commits that are not in it become errors:
 // nothing is acknowledged that is not there. Reads stand.
 func (s *Session) Settle() {
-	err := s.x.store.Wait(s.seen)
-	if err != nil {
+	s.settled++
+	s.tallies.merge(s.x.stats)
+	if err := s.x.store.Wait(s.seen); err != nil {
 		s.withdraw(misconf(err))
 	}
 	s.writes = s.writes[:0]
 	s.staleClock()
-	s.flushStats()
 }
 
-func (s *Session) flushStats() {
-	if s.counted > 0 {
-		s.x.stats.Commands.Add(s.counted)
-		s.counted = 0
-	}
-	if s.hits > 0 {
-		s.x.stats.KeyspaceHits.Add(s.hits)
-		s.hits = 0
-	}
-	if s.misses > 0 {
-		s.x.stats.KeyspaceMisses.Add(s.misses)
-		s.misses = 0
-	}
+// Waits says that the command that runs is about to wait for something: that
+// time is not counted.
+func (s *Session) Waits() { s.tallies.merge(s.x.stats) }
+
+// MergeStats makes the executor's counters include what this session ran since
+// the last Settle.
+func (s *Session) MergeStats() {
+	s.tallies.merge(s.x.stats)
+	s.tallies.begin()
 }
 
 // withdraw replaces the replies of commits that are not in the log.
@@ -195,7 +211,7 @@ func (s *Session) withdraw(err *resp.Error) {
 			continue
 		}
 		s.W.Raw(old[from:w.start])
-		s.W.Error(err)
+		s.replyError(err)
 		from = w.end
 	}
 	s.W.Raw(old[from:])

@@ -2,14 +2,16 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
-	"strings"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"kevy/internal/config"
 	"kevy/internal/exec"
 	"kevy/resp"
 )
@@ -23,50 +25,59 @@ const (
 	// deadlineSlack is how much earlier than writeTimeout a write may fail: it
 	// saves setting a timer on every write.
 	deadlineSlack = writeTimeout / 4
+	// sendBytes is how much is sent under one deadline.
+	sendBytes = 256 << 10
 )
-
-// clientBytes is about what a connection occupies besides its buffers.
-const clientBytes = 2 << 10
 
 // client is one connection: its socket, its commands and its replies. The
 // goroutine that runs serve owns it; what others read or set is atomic or
 // guarded by mu.
 type client struct {
-	srv     *Server
-	id      uint64
-	conn    net.Conn
-	raw     syscall.RawConn // nil if the connection has no file descriptor
-	fd      int
-	addr    string
-	laddr   string
-	created time.Time
-	r       *resp.Reader
-	w       *resp.Writer
-	es      *exec.Session
+	srv    *Server
+	id     uint64
+	conn   net.Conn
+	raw    syscall.RawConn // nil if the connection has no file descriptor
+	fd     int
+	addr   string
+	laddr  string
+	local  bool          // the peer is on this machine
+	joined time.Duration // on the server's clock
+	input  countedInput
+	r      *resp.Reader
+	w      *resp.Writer
+	es     *exec.Session
 
+	limits        *resp.Limits  // those that r has
+	clock         time.Duration // when flush last sent; 0: since then fill has read the clock
+	writeDeadline time.Duration
+	batchBytes    int  // input since the buffer was last empty
 	closing       bool // after the replies so far
-	writeDeadline time.Time
 
-	lastCommandMs atomic.Int64
-	killed        atomic.Bool
+	idleSince atomic.Int64 // on the server's clock; busy while commands run
+	blocked   atomic.Bool
+	unsent    atomic.Int64 // bytes that a large write still has to send
+	killed    atomic.Bool
 
 	mu      sync.Mutex
-	name    string // guarded by mu
-	libName string // guarded by mu
-	libVer  string // guarded by mu
-	info    clientInfo
+	name    string      // guarded by mu
+	libName string      // guarded by mu
+	libVer  string      // guarded by mu
+	state   clientState // written by the owner, guarded by mu for others
 }
 
-// clientInfo is what CLIENT LIST shows of a client's own state. The client
-// refreshes it before it waits for more input, so that others may read it.
-type clientInfo struct { // guarded by client.mu
-	db, multi, watch int
-	proto            int
-	lastCommand      string
-	queryBuffered    int
-	replyBytes       int
-	multiBytes       int
-	memBytes         int
+// busy is what idleSince is while commands run.
+const busy = -1
+
+// countedInput is what a client's commands are read from.
+type countedInput struct {
+	conn  net.Conn
+	bytes int
+}
+
+func (in *countedInput) Read(p []byte) (int, error) {
+	n, err := in.conn.Read(p)
+	in.bytes += n
+	return n, err
 }
 
 // ID implements command.Session.
@@ -80,14 +91,12 @@ func (c *client) Exec() *exec.Session { return c.es }
 
 // serve reads commands and sends replies until the connection ends.
 func (c *client) serve() {
-	defer c.srv.leave(c)
+	defer c.leave()
 	for !c.closing {
 		args, ok, err := c.r.Next()
 		switch {
 		case err != nil:
-			c.srv.log.Debug("protocol error", "client", c.id, "addr", c.addr, "error", err)
-			c.w.Err(err)
-			c.closing = true
+			c.protocolError(err)
 		case ok:
 			c.srv.exec.Do(c.es, args)
 			if c.w.Len() < flushBytes {
@@ -104,16 +113,52 @@ func (c *client) serve() {
 	c.flush()
 }
 
+// leave ends the client. A panic that got here is a bug outside of handlers: it
+// costs this connection, unless shards are locked, which would stop all others.
+func (c *client) leave() {
+	p := recover()
+	if p == nil {
+		c.srv.leave(c)
+		return
+	}
+	c.srv.log.Error("serving a connection panicked", "client", c.id, "addr", c.addr, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	if c.es.Holding() {
+		panic(p)
+	}
+	c.srv.leave(c)
+}
+
+// protocolError answers input that is no command; nothing after it can be read.
+func (c *client) protocolError(err error) {
+	c.srv.log.Debug("protocol error", "client", c.id, "addr", c.addr, "error", err)
+	c.srv.exec.Stats().CountError([]byte("ERR"))
+	c.w.Err(err)
+	c.closing = true
+}
+
 // fill waits for more input.
 func (c *client) fill() bool {
-	c.r.Shrink()
-	now := time.Now()
-	c.lastCommandMs.Store(now.UnixMilli())
-	c.publishInfo()
-	if timeout := c.srv.cfg.TimeoutSeconds.Load(); timeout > 0 {
-		_ = c.conn.SetReadDeadline(now.Add(time.Duration(timeout) * time.Second))
+	now := c.clock
+	if now == 0 {
+		now = c.srv.uptime()
 	}
+	c.clock = 0
+	c.r.Shrink()
+	c.publish()
+	if limits := c.srv.limits.Load(); limits != c.limits {
+		c.limits = limits
+		c.r.SetLimits(*limits)
+	}
+	had, before := c.r.Buffered(), c.input.bytes
+	c.idleSince.Store(int64(now))
 	err := c.r.Fill()
+	c.idleSince.Store(busy)
+	read := c.input.bytes - before
+	c.srv.stats.input.add(read)
+	c.batchBytes = had + read
+	if err == nil && int64(c.r.Buffered()+c.es.QueuedBytes()) > c.limits.MaxQueryBytes {
+		err = resp.ErrQueryTooBig
+	}
 	if err == nil {
 		return true
 	}
@@ -121,9 +166,9 @@ func (c *client) fill() bool {
 	switch {
 	case errors.Is(err, resp.ErrQueryTooBig):
 		// As in Redis, without a reply.
-		c.srv.log.Warn("closing a client whose unfinished command passed client-query-buffer-limit", "client", c.id, "addr", c.addr)
+		c.srv.log.Warn("closing a client whose unfinished command or transaction passed client-query-buffer-limit", "client", c.id, "addr", c.addr)
 	case errors.As(err, &protocol):
-		c.w.Error(protocol)
+		c.protocolError(protocol)
 		c.flush()
 	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
 	default:
@@ -139,59 +184,72 @@ func (c *client) flush() bool {
 		return true
 	}
 	c.es.Settle()
-	if now := time.Now(); c.writeDeadline.Sub(now) < writeTimeout-deadlineSlack {
-		c.writeDeadline = now.Add(writeTimeout)
-		_ = c.conn.SetWriteDeadline(c.writeDeadline)
-	}
-	n, err := c.conn.Write(c.w.Bytes())
-	c.srv.stats.outputBytes.Add(int64(n))
+	c.clock = c.srv.uptime()
+	ok := c.send(c.w.Bytes())
 	c.w.Reset()
-	return err == nil && !c.killed.Load()
+	return ok && !c.killed.Load()
 }
 
-// Close ends the connection after the replies so far.
-func (c *client) Close() { c.closing = true }
+// send writes replies to the connection, within client-output-buffer-limit.
+func (c *client) send(b []byte) bool {
+	limit := c.srv.cfg.ClientOutputBuffer.Load(config.ClientNormal)
+	if limit.HardBytes > 0 && int64(len(b)) > limit.HardBytes {
+		c.overOutputLimit(len(b))
+		return false
+	}
+	if len(b) > flushBytes {
+		c.unsent.Store(int64(len(b)))
+		defer c.unsent.Store(0)
+	}
+	if over := len(b) - int(limit.SoftBytes); limit.SoftBytes > 0 && over > 0 {
+		// What is above the soft limit must go within the time that it allows.
+		c.writeDeadline = c.clock + time.Duration(max(limit.SoftSeconds, 1))*time.Second
+		c.setWriteDeadline()
+		if !c.write(b[:over]) {
+			c.overOutputLimit(len(b))
+			return false
+		}
+		b = b[over:]
+		c.clock, c.writeDeadline = c.srv.uptime(), 0
+	}
+	for {
+		if c.writeDeadline-c.clock < writeTimeout-deadlineSlack {
+			c.writeDeadline = c.clock + writeTimeout
+			c.setWriteDeadline()
+		}
+		n := min(len(b), sendBytes)
+		if !c.write(b[:n]) {
+			return false
+		}
+		if b = b[n:]; len(b) == 0 {
+			return true
+		}
+		c.clock = c.srv.uptime()
+	}
+}
+
+func (c *client) setWriteDeadline() {
+	_ = c.conn.SetWriteDeadline(c.srv.started.Add(c.writeDeadline))
+}
+
+func (c *client) write(b []byte) bool {
+	n, err := c.conn.Write(b)
+	c.srv.stats.output.add(n)
+	if c.unsent.Load() > 0 {
+		c.unsent.Add(-int64(n))
+	}
+	return err == nil
+}
+
+func (c *client) overOutputLimit(bytes int) {
+	c.srv.log.Warn("closing a client whose unread replies passed client-output-buffer-limit", "client", c.id, "addr", c.addr, "bytes", bytes)
+}
+
+// HangUp ends the connection after the replies so far.
+func (c *client) HangUp() { c.closing = true }
 
 // kill ends the connection from another goroutine, at once.
 func (c *client) kill() {
 	c.killed.Store(true)
 	_ = c.conn.Close()
-}
-
-// publishInfo refreshes what others see of the client.
-func (c *client) publishInfo() {
-	name := c.es.LastCommand()
-	c.mu.Lock()
-	c.info = clientInfo{
-		db: c.es.DB(), multi: c.es.QueuedCommands(), watch: c.es.WatchedKeys(), proto: c.w.Proto(),
-		lastCommand: name, queryBuffered: c.r.Buffered(), replyBytes: c.w.Len(),
-		multiBytes: c.es.QueuedBytes(), memBytes: c.r.MemBytes() + cap(c.w.Bytes()) + c.es.QueuedBytes() + clientBytes,
-	}
-	c.mu.Unlock()
-}
-
-// SetName implements what CLIENT SETNAME and HELLO SETNAME need.
-func (c *client) SetName(name string) {
-	c.mu.Lock()
-	c.name = name
-	c.mu.Unlock()
-}
-
-// Name returns the connection's name, empty if it has none.
-func (c *client) Name() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.name
-}
-
-// SetLib notes what CLIENT SETINFO says of the client library: attribute is
-// "lib-name" or "lib-ver".
-func (c *client) SetLib(attribute, value string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if strings.EqualFold(attribute, "lib-name") {
-		c.libName = value
-	} else {
-		c.libVer = value
-	}
 }

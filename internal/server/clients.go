@@ -4,26 +4,107 @@ import (
 	"sort"
 	"time"
 
+	"kevy/internal/command"
 	"kevy/internal/command/connection"
 )
 
-// Clients returns every connection, by id.
+// clientBytes is about what a connection occupies besides its buffers.
+const clientBytes = 2 << 10
+
+// clientState is what CLIENT LIST shows of a client's own state, as of when it
+// last began to wait for input.
+type clientState struct {
+	db, multi, proto      int
+	flags                 connection.ClientFlags
+	latest                *command.Spec
+	queryBytes, queryFree int
+	multiBytes, replySize int
+	totalBytes            int
+}
+
+// look returns the state as of now; for the client's own goroutine.
+func (c *client) look() clientState {
+	st := clientState{
+		db: c.es.DB(), multi: c.es.QueuedCommands(), proto: c.w.Proto(), latest: c.es.LastCommand(),
+		queryBytes: c.r.Buffered(), multiBytes: c.es.QueuedBytes(), replySize: cap(c.w.Bytes()),
+	}
+	buffer := c.r.MemBytes()
+	st.queryFree = max(0, buffer-st.queryBytes)
+	st.totalBytes = buffer + st.replySize + st.multiBytes + clientBytes
+	if st.multi >= 0 {
+		st.flags |= connection.InMulti
+	}
+	if c.es.WatchTouched() {
+		st.flags |= connection.WatchTouched
+	}
+	if c.closing {
+		st.flags |= connection.Closing
+	}
+	return st
+}
+
+// publish lets others see the client's state. It mostly is what it was.
+func (c *client) publish() {
+	if st := c.look(); st != c.state {
+		c.mu.Lock()
+		c.state = st
+		c.mu.Unlock()
+	}
+}
+
+// describe shows a connection to others.
+func (c *client) describe() connection.Client {
+	now, idle := c.srv.uptime(), time.Duration(0)
+	if since := c.idleSince.Load(); since != busy {
+		idle = now - time.Duration(since)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := &c.state
+	cl := connection.Client{
+		ID: c.id, Addr: c.addr, LAddr: c.laddr, FD: c.fd, Name: c.name, LibName: c.libName, LibVersion: c.libVer,
+		AgeSec: int64((now - c.joined) / time.Second), IdleSec: int64(idle / time.Second),
+		DB: st.db, Multi: st.multi, Flags: st.flags, QueryBytes: st.queryBytes, QueryFree: st.queryFree,
+		MultiBytes: st.multiBytes, ReplySize: st.replySize, Unsent: int(c.unsent.Load()), TotalBytes: st.totalBytes, Proto: st.proto,
+	}
+	if c.blocked.Load() {
+		cl.Flags |= connection.Blocked
+	}
+	if st.latest != nil {
+		cl.LastCommand = st.latest.FullName()
+	}
+	return cl
+}
+
+// Describe implements connection.Conn.
+func (c *client) Describe() connection.Client {
+	c.publish()
+	cl := c.describe()
+	// The buffer still holds the command that asks.
+	cl.QueryFree = max(0, cl.QueryFree+cl.QueryBytes-c.batchBytes)
+	cl.QueryBytes = c.batchBytes
+	cl.ArgBytes = c.es.ArgBytes()
+	return cl
+}
+
+// Clients implements connection.Server.
 func (s *Server) Clients() []connection.Client {
 	s.mu.Lock()
 	out := make([]connection.Client, 0, len(s.clients))
-	now := time.Now()
 	for _, c := range s.clients {
-		out = append(out, c.describe(now))
+		out = append(out, c.describe())
 	}
 	s.mu.Unlock()
 	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
 	return out
 }
 
-// Kill ends a connection and reports whether there was one.
+// Kill implements connection.Server. The connection is off the list at once,
+// even if it takes a moment to end.
 func (s *Server) Kill(id uint64) bool {
 	s.mu.Lock()
 	c := s.clients[id]
+	delete(s.clients, id)
 	s.mu.Unlock()
 	if c == nil {
 		return false
@@ -39,37 +120,45 @@ func (s *Server) ConnectedClients() int {
 	return len(s.clients)
 }
 
-// describe shows a connection as of when it last waited for input.
-func (c *client) describe(now time.Time) connection.Client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return connection.Client{
-		ID: c.id, Addr: c.addr, LAddr: c.laddr, FD: c.fd, Name: c.name, LibName: c.libName, LibVersion: c.libVer,
-		AgeSec: int64(now.Sub(c.created) / time.Second), IdleSec: max(0, (now.UnixMilli()-c.lastCommandMs.Load())/1000),
-		DB: c.info.db, Multi: c.info.multi, Watch: c.info.watch, QueryBytes: c.info.queryBuffered,
-		ReplyBytes: c.info.replyBytes, LastCommand: c.info.lastCommand, Proto: c.info.proto,
-		MultiBytes: c.info.multiBytes, TotalBytes: c.info.memBytes, RedirectedTo: -1,
-	}
-}
-
-// Describe shows the connection as of now; for its own goroutine.
-func (c *client) Describe() connection.Client {
-	c.lastCommandMs.Store(time.Now().UnixMilli())
-	c.publishInfo()
-	return c.describe(time.Now())
-}
-
 // Select implements connection.Conn.
 func (c *client) Select(db int) { c.es.Select(db) }
 
 // DBs implements connection.Conn.
 func (c *client) DBs() int { return c.srv.store.Set().DBs() }
 
-// InMulti implements connection.Conn.
+// InMulti implements the Session of the families changes and admin.
 func (c *client) InMulti() bool { return c.es.InMulti() }
 
-// Reset implements connection.Conn.
+// MergeStats implements admin.Session.
+func (c *client) MergeStats() { c.es.MergeStats() }
+
+// Reset implements connection.Conn. As in Redis the client library stays known.
 func (c *client) Reset() {
 	c.es.Reset()
 	c.SetName("")
+}
+
+// SetName implements connection.Conn.
+func (c *client) SetName(name string) {
+	c.mu.Lock()
+	c.name = name
+	c.mu.Unlock()
+}
+
+// Name implements connection.Conn.
+func (c *client) Name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.name
+}
+
+// SetLib implements connection.Conn.
+func (c *client) SetLib(attribute connection.LibAttribute, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if attribute == connection.LibName {
+		c.libName = value
+	} else {
+		c.libVer = value
+	}
 }

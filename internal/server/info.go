@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"kevy/internal/command"
 	"kevy/internal/command/admin"
 	"kevy/internal/config"
 )
+
+var _ admin.Server = (*Server)(nil)
 
 // Config implements admin.Server.
 func (s *Server) Config() *config.Config { return s.cfg }
@@ -34,21 +35,53 @@ func (s *Server) LastSaveUnix() int64 {
 
 // ResetStats implements admin.Server.
 func (s *Server) ResetStats() {
-	s.stats.connections.Store(0)
-	s.stats.rejected.Store(0)
-	s.stats.inputBytes.Store(0)
-	s.stats.outputBytes.Store(0)
+	s.stats.reset()
 	s.exec.Stats().Reset()
 	s.store.Set().ResetExpired()
+}
+
+// Info implements admin.Server. The sections and fields are Redis's, in its
+// order; ours begin with kevy_ or feed_. What stands for a mechanism that is not
+// here is fixed.
+func (s *Server) Info(tx admin.InfoTx) []admin.Section {
+	section := func(title string, fill func(*fields)) admin.Section {
+		return admin.Section{Title: title, Fields: func() []admin.Field {
+			var f fields
+			fill(&f)
+			return f
+		}}
+	}
+	modules := section("Modules", func(*fields) {})
+	modules.Alias = "module_list"
+	commands := section("Commandstats", s.infoCommands)
+	commands.Kind = admin.OnRequest
+	latencies := section("Latencystats", func(*fields) {})
+	latencies.Kind = admin.OnRequest
+	return []admin.Section{
+		section("Server", s.infoServer),
+		section("Clients", s.infoClients),
+		section("Memory", s.infoMemory),
+		section("Persistence", s.infoPersistence),
+		section("Stats", s.infoStats),
+		section("Replication", s.infoReplication),
+		section("CPU", infoCPU),
+		modules,
+		commands,
+		section("Errorstats", s.infoErrors),
+		latencies,
+		section("Cluster", func(f *fields) { f.num("cluster_enabled", 0) }),
+		section("Feed", s.infoFeed),
+		section("Keyspace", func(f *fields) { infoKeyspace(f, tx) }),
+	}
 }
 
 // fields gathers the lines of a section.
 type fields []admin.Field
 
 func (f *fields) text(name, value string) { *f = append(*f, admin.Field{Name: name, Value: value}) }
-func (f *fields) num(name string, n int64) {
-	f.text(name, strconv.FormatInt(n, 10))
-}
+
+func (f *fields) num(name string, n int64) { f.text(name, strconv.FormatInt(n, 10)) }
+
 func (f *fields) flag(name string, on bool) {
 	if on {
 		f.num(name, 1)
@@ -57,117 +90,27 @@ func (f *fields) flag(name string, on bool) {
 	}
 }
 
-// Info implements admin.Server. The sections and fields are Redis's where it
-// has them; those that stand for a mechanism that is not here are fixed.
-func (s *Server) Info(tx admin.InfoTx) []admin.Section {
-	return []admin.Section{
-		{Name: "Server", Fields: s.infoServer()},
-		{Name: "Clients", Fields: s.infoClients()},
-		{Name: "Memory", Fields: s.infoMemory()},
-		{Name: "Persistence", Fields: s.infoPersistence()},
-		{Name: "Stats", Fields: s.infoStats()},
-		{Name: "Replication", Fields: s.infoReplication()},
-		{Name: "CPU", Fields: infoCPU()},
-		{Name: "Modules"},
-		{Name: "Errorstats"},
-		{Name: "Cluster", Fields: []admin.Field{{Name: "cluster_enabled", Value: "0"}}},
-		{Name: "Feed", Fields: s.infoFeed()},
-		{Name: "Keyspace", Fields: infoKeyspace(tx)},
+// zero adds fields that are always 0.
+func (f *fields) zero(names ...string) {
+	for _, name := range names {
+		f.num(name, 0)
 	}
 }
 
-func (s *Server) infoServer() (f fields) {
-	now := time.Now()
-	up := int64(now.Sub(s.started) / time.Second)
-	f.text("redis_version", redisVersion)
-	f.text("kevy_version", Version())
-	f.text("redis_git_sha1", "00000000")
-	f.text("redis_git_dirty", "0")
-	f.text("redis_build_id", "0")
-	f.text("redis_mode", "standalone")
-	f.text("os", operatingSystem())
-	f.num("arch_bits", strconv.IntSize)
-	f.text("monotonic_clock", "Go runtime")
-	f.text("multiplexing_api", "Go netpoll")
-	f.text("go_version", runtime.Version())
-	f.num("process_id", int64(pid()))
-	f.text("process_supervised", "no")
-	f.text("run_id", s.runID)
-	f.num("tcp_port", s.port())
-	f.num("server_time_usec", now.UnixMicro())
-	f.num("uptime_in_seconds", up)
-	f.num("uptime_in_days", up/86400)
-	f.num("hz", 10)
-	f.num("configured_hz", 10)
-	f.num("lru_clock", now.Unix()&(1<<24-1))
-	exe, _ := os.Executable()
-	f.text("executable", exe)
-	f.text("config_file", s.cfg.File())
-	f.num("io_threads_active", 0)
-	return f
+// bytes adds a size, and the same for people.
+func (f *fields) bytes(name string, n int64) {
+	f.num(name, n)
+	f.text(name+"_human", humanBytes(n))
 }
 
-// Version returns kevy's own version, as the build recorded it.
-func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return strings.TrimPrefix(info.Main.Version, "v")
-	}
-	return "0.1.0-dev"
+// ratio adds a quotient with two digits.
+func (f *fields) ratio(name string, n, of int64) {
+	f.text(name, fmt.Sprintf("%.2f", float64(n)/float64(max(of, 1))))
 }
 
-func (s *Server) infoClients() (f fields) {
-	f.num("connected_clients", int64(s.ConnectedClients()))
-	f.num("cluster_connections", 0)
-	f.num("maxclients", s.cfg.MaxClients.Load())
-	f.num("client_recent_max_input_buffer", 0)
-	f.num("client_recent_max_output_buffer", 0)
-	f.num("blocked_clients", s.stats.blocked.Load())
-	f.num("tracking_clients", 0)
-	f.num("clients_in_timeout_table", 0)
-	return f
-}
-
-func (s *Server) infoMemory() (f fields) {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
-	}
-	metrics.Read(samples)
-	used := int64(samples[0].Value.Uint64())
-	resident := int64(samples[1].Value.Uint64() - samples[2].Value.Uint64())
-	for peak := s.stats.peakMemory.Load(); used > peak && !s.stats.peakMemory.CompareAndSwap(peak, used); {
-		peak = s.stats.peakMemory.Load()
-	}
-	peak := max(used, s.stats.peakMemory.Load())
-	bytes := func(name string, n int64) {
-		f.num(name, n)
-		f.text(name+"_human", humanBytes(n))
-	}
-	bytes("used_memory", used)
-	bytes("used_memory_rss", resident)
-	bytes("used_memory_peak", peak)
-	f.text("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*float64(used)/float64(max(peak, 1))))
-	f.num("used_memory_overhead", 0)
-	f.num("used_memory_startup", 0)
-	f.num("used_memory_dataset", used)
-	f.text("used_memory_dataset_perc", "100.00%")
-	bytes("total_system_memory", totalSystemMemory())
-	f.num("used_memory_lua", 0)
-	f.num("used_memory_vm_eval", 0)
-	f.text("used_memory_lua_human", "0B")
-	f.num("used_memory_scripts_eval", 0)
-	f.num("number_of_cached_scripts", 0)
-	f.num("number_of_functions", 0)
-	f.num("number_of_libraries", 0)
-	bytes("maxmemory", s.cfg.MaxMemoryBytes.Load())
-	f.text("maxmemory_policy", s.cfg.MaxMemoryPolicy.String())
-	f.text("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(resident)/float64(max(used, 1))))
-	f.num("mem_fragmentation_bytes", resident-used)
-	f.num("mem_aof_buffer", s.store.LogStatus().UnwrittenBytes)
-	f.text("mem_allocator", "go")
-	f.num("active_defrag_running", 0)
-	f.num("lazyfree_pending_objects", 0)
-	f.num("lazyfreed_objects", 0)
-	return f
+// percent adds a share.
+func (f *fields) percent(name string, n, of int64) {
+	f.text(name, fmt.Sprintf("%.2f%%", 100*float64(n)/float64(max(of, 1))))
 }
 
 // humanBytes writes a size as Redis does.
@@ -184,48 +127,6 @@ func humanBytes(n int64) string {
 	return fmt.Sprintf("%.2f%c", f, units[i])
 }
 
-func (s *Server) infoPersistence() (f fields) {
-	log, rw, report := s.store.LogStatus(), s.store.RewriteStatus(), s.store.Report()
-	f.num("loading", 0)
-	f.num("async_loading", 0)
-	f.num("rdb_changes_since_last_save", int64(log.Last-log.BaseLSN))
-	f.num("rdb_bgsave_in_progress", 0)
-	f.num("rdb_last_save_time", s.LastSaveUnix())
-	f.text("rdb_last_bgsave_status", "ok")
-	f.num("rdb_last_bgsave_time_sec", -1)
-	f.num("rdb_current_bgsave_time_sec", -1)
-	f.num("rdb_saves", 0)
-	f.num("rdb_last_cow_size", 0)
-	f.num("rdb_last_load_keys_expired", 0)
-	f.num("rdb_last_load_keys_loaded", int64(report.Keys))
-	f.flag("aof_enabled", !s.store.InMemory())
-	f.flag("aof_rewrite_in_progress", rw.Running)
-	f.num("aof_rewrite_scheduled", 0)
-	f.num("aof_last_rewrite_time_sec", rw.LastSeconds())
-	f.num("aof_current_rewrite_time_sec", rw.CurrentSeconds())
-	f.text("aof_last_bgrewrite_status", okOrErr(rw.LastErr == nil))
-	f.num("aof_rewrites", rw.Count)
-	f.num("aof_rewrites_consecutive_failures", rw.Failures)
-	f.text("aof_last_write_status", okOrErr(log.Err == nil))
-	f.num("aof_last_cow_size", 0)
-	if !s.store.InMemory() {
-		f.num("aof_current_size", log.BaseBytes+log.LogBytes)
-		f.num("aof_base_size", log.BaseBytes)
-		f.num("aof_pending_rewrite", 0)
-		f.num("aof_buffer_length", log.UnwrittenBytes)
-		f.num("aof_pending_bio_fsync", 0)
-		f.num("aof_delayed_fsync", 0)
-	}
-	f.num("kevy_last_lsn", int64(log.Last))
-	f.num("kevy_written_lsn", int64(log.Written))
-	f.num("kevy_durable_lsn", int64(log.Durable))
-	f.text("kevy_recovery", report.Verdict())
-	if log.Err != nil {
-		f.text("kevy_log_error", strings.ReplaceAll(log.Err.Error(), "\n", " "))
-	}
-	return f
-}
-
 func okOrErr(ok bool) string {
 	if ok {
 		return "ok"
@@ -233,69 +134,268 @@ func okOrErr(ok bool) string {
 	return "err"
 }
 
-func (s *Server) infoStats() (f fields) {
-	st := s.exec.Stats()
-	f.num("total_connections_received", s.stats.connections.Load())
-	f.num("total_commands_processed", st.Commands.Load())
-	f.num("instantaneous_ops_per_sec", s.stats.opsPerSecond.Load())
-	f.num("total_net_input_bytes", s.stats.inputBytes.Load())
-	f.num("total_net_output_bytes", s.stats.outputBytes.Load())
-	f.text("instantaneous_input_kbps", "0.00")
-	f.text("instantaneous_output_kbps", "0.00")
-	f.num("rejected_connections", s.stats.rejected.Load())
-	f.num("sync_full", 0)
-	f.num("sync_partial_ok", 0)
-	f.num("sync_partial_err", 0)
-	f.num("expired_keys", s.store.Set().Expired())
-	f.text("expired_stale_perc", "0.00")
-	f.num("evicted_keys", 0)
-	f.num("evicted_clients", 0)
-	f.num("keyspace_hits", st.KeyspaceHits.Load())
-	f.num("keyspace_misses", st.KeyspaceMisses.Load())
-	f.num("pubsub_channels", 0)
-	f.num("pubsub_patterns", 0)
-	f.num("pubsubshard_channels", 0)
-	f.num("latest_fork_usec", 0)
-	f.num("total_forks", 0)
-	f.num("tracking_total_keys", 0)
-	f.num("unexpected_error_replies", 0)
-	f.num("total_error_replies", st.Errors.Load())
-	f.num("kevy_handler_panics", s.exec.Panics())
-	return f
+func (s *Server) infoServer(f *fields) {
+	now, up := time.Now(), int64(s.uptime()/time.Second)
+	_, port := s.ports.where()
+	f.text("redis_version", redisVersion)
+	f.text("redis_git_sha1", "00000000")
+	f.zero("redis_git_dirty")
+	f.text("redis_build_id", "0")
+	f.text("redis_mode", "standalone")
+	f.text("os", operatingSystem())
+	f.num("arch_bits", strconv.IntSize)
+	f.text("monotonic_clock", "POSIX clock_gettime")
+	f.text("multiplexing_api", multiplexing())
+	f.text("atomicvar_api", "sync/atomic")
+	f.text("gcc_version", "0.0.0")
+	f.num("process_id", int64(os.Getpid()))
+	f.text("process_supervised", "no")
+	f.text("run_id", s.runID)
+	f.num("tcp_port", port)
+	f.num("server_time_usec", now.UnixMicro())
+	f.num("uptime_in_seconds", up)
+	f.num("uptime_in_days", up/86400)
+	f.num("hz", int64(time.Second/cronEvery))
+	f.num("configured_hz", int64(time.Second/cronEvery))
+	f.num("lru_clock", now.Unix()&(1<<24-1))
+	f.text("executable", executable())
+	f.text("config_file", s.cfg.File())
+	f.zero("io_threads_active")
+	f.text("kevy_version", Version())
+	f.text("kevy_go_version", runtime.Version())
 }
 
-func (s *Server) infoReplication() (f fields) {
+// multiplexing is what the runtime waits for many connections with.
+func multiplexing() string {
+	if runtime.GOOS == "linux" {
+		return "epoll"
+	}
+	return "kqueue"
+}
+
+func (s *Server) infoClients(f *fields) {
+	maxInput, maxOutput := 0, 0
+	for _, c := range s.Clients() {
+		maxInput = max(maxInput, c.QueryBytes+c.QueryFree)
+		maxOutput = max(maxOutput, c.Unsent)
+	}
+	f.num("connected_clients", int64(s.ConnectedClients()))
+	f.zero("cluster_connections")
+	f.num("maxclients", s.cfg.MaxClients.Load())
+	f.num("client_recent_max_input_buffer", int64(maxInput))
+	f.num("client_recent_max_output_buffer", int64(maxOutput))
+	f.num("blocked_clients", s.stats.blocked.Load())
+	f.zero("tracking_clients", "clients_in_timeout_table")
+}
+
+func (s *Server) infoMemory(f *fields) {
+	m := readMemory()
+	peak := s.stats.sawMemory(m.used)
+	resident := residentBytes()
+	if resident == 0 {
+		resident = m.resident
+	}
+	clients := int64(0)
+	for _, c := range s.Clients() {
+		clients += int64(c.TotalBytes)
+	}
+	log := s.store.LogStatus()
+	overhead := min(s.startBytes+clients+log.MemoryBytes+log.UnwrittenBytes, m.used)
+	f.bytes("used_memory", m.used)
+	f.bytes("used_memory_rss", resident)
+	f.bytes("used_memory_peak", peak)
+	f.percent("used_memory_peak_perc", m.used, peak)
+	f.num("used_memory_overhead", overhead)
+	f.num("used_memory_startup", s.startBytes)
+	f.num("used_memory_dataset", m.used-overhead)
+	f.percent("used_memory_dataset_perc", m.used-overhead, m.used-min(s.startBytes, m.used))
+	f.num("allocator_allocated", m.used)
+	f.num("allocator_active", m.spans)
+	f.num("allocator_resident", m.resident)
+	f.bytes("total_system_memory", totalSystemMemory())
+	f.zero("used_memory_lua", "used_memory_vm_eval")
+	f.text("used_memory_lua_human", humanBytes(0))
+	f.zero("used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions", "number_of_libraries", "used_memory_vm_functions")
+	f.bytes("used_memory_vm_total", 0)
+	f.zero("used_memory_functions")
+	f.bytes("used_memory_scripts", 0)
+	f.bytes("maxmemory", s.cfg.MaxMemoryBytes.Load())
+	f.text("maxmemory_policy", s.cfg.MaxMemoryPolicy.String())
+	f.ratio("allocator_frag_ratio", m.spans, m.used)
+	f.num("allocator_frag_bytes", m.spans-m.used)
+	f.ratio("allocator_rss_ratio", m.resident, m.spans)
+	f.num("allocator_rss_bytes", m.resident-m.spans)
+	f.ratio("rss_overhead_ratio", resident, m.resident)
+	f.num("rss_overhead_bytes", resident-m.resident)
+	f.ratio("mem_fragmentation_ratio", resident, m.used)
+	f.num("mem_fragmentation_bytes", resident-m.used)
+	f.zero("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
+	f.num("mem_clients_normal", clients)
+	f.zero("mem_cluster_links")
+	f.num("mem_aof_buffer", log.UnwrittenBytes)
+	f.text("mem_allocator", "go")
+	f.zero("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+	f.num("kevy_log_memory", log.MemoryBytes)
+}
+
+func (s *Server) infoPersistence(f *fields) {
+	log, rw, report := s.store.LogStatus(), s.store.RewriteStatus(), s.store.Report()
+	f.zero("loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
+	f.text("current_fork_perc", "0.00")
+	f.zero("current_save_keys_processed", "current_save_keys_total")
+	f.num("rdb_changes_since_last_save", int64(log.Last-log.BaseLSN))
+	f.zero("rdb_bgsave_in_progress")
+	f.num("rdb_last_save_time", s.LastSaveUnix())
+	f.text("rdb_last_bgsave_status", "ok")
+	f.num("rdb_last_bgsave_time_sec", -1)
+	f.num("rdb_current_bgsave_time_sec", -1)
+	f.zero("rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired")
+	f.num("rdb_last_load_keys_loaded", int64(report.Keys))
+	f.flag("aof_enabled", !s.store.InMemory())
+	f.flag("aof_rewrite_in_progress", rw.Running)
+	f.zero("aof_rewrite_scheduled")
+	f.num("aof_last_rewrite_time_sec", rw.LastSeconds())
+	f.num("aof_current_rewrite_time_sec", rw.CurrentSeconds())
+	f.text("aof_last_bgrewrite_status", okOrErr(rw.LastErr == nil))
+	f.num("aof_rewrites", rw.Count)
+	f.num("aof_rewrites_consecutive_failures", rw.Failures)
+	f.text("aof_last_write_status", okOrErr(log.Err == nil))
+	f.zero("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
+	if !s.store.InMemory() {
+		f.num("aof_current_size", log.BaseBytes+log.LogBytes)
+		f.num("aof_base_size", log.BaseBytes)
+		f.zero("aof_pending_rewrite")
+		f.num("aof_buffer_length", log.UnwrittenBytes)
+		f.zero("aof_pending_bio_fsync", "aof_delayed_fsync")
+	}
+	f.num("kevy_last_lsn", int64(log.Last))
+	f.num("kevy_written_lsn", int64(log.Written))
+	f.num("kevy_durable_lsn", int64(log.Durable))
+	f.num("kevy_fsyncs", int64(log.Fsyncs))
+	f.num("kevy_last_fsync_usec", log.LastFsync.Microseconds())
+	f.text("kevy_recovery", report.Verdict())
+	if log.Err != nil {
+		f.text("kevy_log_error", strings.ReplaceAll(log.Err.Error(), "\n", " "))
+	}
+}
+
+func (s *Server) infoStats(f *fields) {
+	st := s.exec.Stats()
+	_, errorReplies := st.Errors()
+	kbps := func(name string, r *rate) {
+		f.text(name, fmt.Sprintf("%.2f", float64(r.perSecond.Load())/1024))
+	}
+	f.num("total_connections_received", s.stats.connections.Load())
+	f.num("total_commands_processed", st.Commands())
+	f.num("instantaneous_ops_per_sec", s.stats.commandRate.perSecond.Load())
+	f.num("total_net_input_bytes", s.stats.input.bytes.Load())
+	f.num("total_net_output_bytes", s.stats.output.bytes.Load())
+	f.zero("total_net_repl_input_bytes", "total_net_repl_output_bytes")
+	kbps("instantaneous_input_kbps", &s.stats.inputRate)
+	kbps("instantaneous_output_kbps", &s.stats.outputRate)
+	f.text("instantaneous_input_repl_kbps", "0.00")
+	f.text("instantaneous_output_repl_kbps", "0.00")
+	f.num("rejected_connections", s.stats.rejected.Load())
+	f.zero("sync_full", "sync_partial_ok", "sync_partial_err")
+	f.num("expired_keys", s.store.Set().Expired())
+	f.text("expired_stale_perc", "0.00")
+	f.zero("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys", "evicted_clients",
+		"total_eviction_exceeded_time", "current_eviction_exceeded_time")
+	f.num("keyspace_hits", st.KeyspaceHits())
+	f.num("keyspace_misses", st.KeyspaceMisses())
+	f.zero("pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec", "total_forks", "migrate_cached_sockets",
+		"slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
+		"total_active_defrag_time", "current_active_defrag_time", "tracking_total_keys", "tracking_total_items", "tracking_total_prefixes",
+		"unexpected_error_replies")
+	f.num("total_error_replies", errorReplies)
+	f.zero("dump_payload_sanitizations")
+	f.num("total_reads_processed", s.stats.input.calls.Load())
+	f.num("total_writes_processed", s.stats.output.calls.Load())
+	f.zero("io_threaded_reads_processed", "io_threaded_writes_processed", "reply_buffer_shrinks", "reply_buffer_expands")
+	f.num("kevy_handler_panics", st.Panics())
+}
+
+func (s *Server) infoReplication(f *fields) {
 	f.text("role", "master")
-	f.num("connected_slaves", 0)
+	f.zero("connected_slaves")
 	f.text("master_failover_state", "no-failover")
 	f.text("master_replid", s.runID)
 	f.text("master_replid2", strings.Repeat("0", 40))
-	f.num("master_repl_offset", 0)
+	f.zero("master_repl_offset")
 	f.num("second_repl_offset", -1)
-	f.num("repl_backlog_active", 0)
-	f.num("repl_backlog_size", 0)
-	f.num("repl_backlog_first_byte_offset", 0)
-	f.num("repl_backlog_histlen", 0)
-	return f
+	f.zero("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
-func infoCPU() (f fields) {
-	var use, children syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &use)
+func infoCPU(f *fields) {
+	var own, children syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
 	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children)
-	sec := func(t syscall.Timeval) string { return fmt.Sprintf("%d.%06d", t.Sec, t.Usec) }
-	f.text("used_cpu_sys", sec(use.Stime))
-	f.text("used_cpu_user", sec(use.Utime))
-	f.text("used_cpu_sys_children", sec(children.Stime))
-	f.text("used_cpu_user_children", sec(children.Utime))
-	return f
+	seconds := func(name string, t syscall.Timeval) { f.text(name, fmt.Sprintf("%d.%06d", t.Sec, t.Usec)) }
+	seconds("used_cpu_sys", own.Stime)
+	seconds("used_cpu_user", own.Utime)
+	seconds("used_cpu_sys_children", children.Stime)
+	seconds("used_cpu_user_children", children.Utime)
+	// All threads do what the main thread does in Redis.
+	seconds("used_cpu_sys_main_thread", own.Stime)
+	seconds("used_cpu_user_main_thread", own.Utime)
 }
 
-func infoKeyspace(tx admin.InfoTx) (f fields) {
-	for db, st := range tx.Stats() {
-		if st.Keys > 0 {
-			f.text("db"+strconv.Itoa(db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=0", st.Keys, st.Expires))
+func (s *Server) infoCommands(f *fields) {
+	add := func(spec *command.Spec) {
+		st := s.exec.Stats().Command(spec)
+		if st.Calls == 0 && st.Rejected == 0 && st.Failed == 0 {
+			return
+		}
+		f.text("cmdstat_"+spec.FullName(), fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+			st.Calls, st.Microseconds, float64(st.Microseconds)/float64(max(st.Calls, 1)), st.Rejected, st.Failed))
+	}
+	for _, spec := range s.exec.Table().All() {
+		add(spec)
+		for _, sub := range spec.Sub {
+			add(sub)
 		}
 	}
-	return f
+}
+
+func (s *Server) infoErrors(f *fields) {
+	kinds, _ := s.exec.Stats().Errors()
+	for _, e := range kinds {
+		f.text("errorstat_"+safeName(e.Code), fmt.Sprintf("count=%d", e.Count))
+	}
+}
+
+// safeName replaces what would break a line of INFO, as Redis does.
+func safeName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("#:\n\r", r) {
+			return '_'
+		}
+		return r
+	}, name)
+}
+
+// infoFeed is the section on the change feed: the stream ALL.
+func (s *Server) infoFeed(f *fields) {
+	f.flag("feed_enabled", !s.store.FeedDisabled())
+	source := s.store.Feed()
+	f.num("feed_shards", int64(source.Shards()))
+	info, err := source.Info(source.All())
+	if err != nil {
+		f.text("feed_error", err.Error())
+		return
+	}
+	f.num("feed_generation", int64(info.Generation))
+	f.num("feed_next_offset", int64(info.Next))
+	f.text("feed_oldest", strconv.FormatUint(info.Oldest.Generation, 10)+" "+strconv.FormatUint(info.Oldest.Offset, 10))
+	f.num("feed_memory_bytes", info.MemoryBytes)
+	f.num("feed_disk_bytes", info.DiskBytes)
+	f.num("feed_waiting_readers", int64(info.Waiting))
+}
+
+func infoKeyspace(f *fields, tx admin.InfoTx) {
+	for db, st := range tx.Stats() {
+		if st.Keys > 0 {
+			f.text("db"+strconv.Itoa(db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", st.Keys, st.Expires, st.AvgTTLMs))
+		}
+	}
 }

@@ -1,11 +1,81 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 )
+
+// listen opens the addresses of the setting bind. A port of 0 is one free port,
+// the same for all.
+func listen(bind []string, port int64) (out []net.Listener, err error) {
+	text := strconv.FormatInt(port, 10)
+	var lc net.ListenConfig
+	for _, word := range bind {
+		host, optional := strings.CutPrefix(word, "-")
+		network, host := family(host)
+		addr := net.JoinHostPort(host, text)
+		ln, err := lc.Listen(context.Background(), network, addr)
+		switch {
+		case err == nil:
+			out = append(out, ln)
+			if text == "0" {
+				_, text, _ = net.SplitHostPort(ln.Addr().String())
+			}
+		case optional && errors.Is(err, syscall.EADDRNOTAVAIL), unsupported(err):
+		case errors.Is(err, syscall.EADDRINUSE):
+			closeAll(out)
+			return nil, fmt.Errorf("address %s is taken by another program: stop that one, or choose another with --port (--port 0 takes a free one)", addr)
+		default:
+			closeAll(out)
+			return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no address to listen on: set bind to an address of this machine")
+	}
+	return out, nil
+}
+
+// family returns the network of an address of the setting bind: * is every IPv4
+// address, ::* every IPv6 one. The two do not overlap.
+func family(host string) (network, address string) {
+	switch {
+	case host == "*":
+		return "tcp4", "0.0.0.0"
+	case host == "::*":
+		return "tcp6", "::"
+	case strings.Contains(host, ":"):
+		return "tcp6", host
+	}
+	return "tcp", host
+}
+
+// unsupported reports whether the machine does not have the kind of address at
+// all, as where IPv6 is off.
+func unsupported(err error) bool {
+	for _, e := range []syscall.Errno{
+		syscall.ENOPROTOOPT, syscall.EPROTONOSUPPORT, syscall.ESOCKTNOSUPPORT, syscall.EPFNOSUPPORT, syscall.EAFNOSUPPORT,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, ln := range listeners {
+		_ = ln.Close()
+	}
+}
 
 // wakeCommand is what redcon reads first on every connection. It makes redcon
 // call its handler, which takes the connection over before any byte of the
@@ -52,4 +122,41 @@ func (l *primedListener) Accept() (net.Conn, error) {
 		time.Sleep(backoff)
 		backoff = min(2*backoff, maxAcceptBackoff)
 	}
+}
+
+var (
+	errListenPort = errors.New("Unable to listen on this port. Check server logs.")
+	errListenBind = errors.New("Failed to bind to specified addresses.")
+)
+
+// rebind makes the server listen where the settings say now. If it cannot, it
+// goes on where it did. Connections stay.
+func (s *Server) rebind() error {
+	p := &s.ports
+	bind, port := s.cfg.Bind.Load(), s.cfg.Port.Load()
+	oldBind, oldPort := p.where()
+	if port == 0 {
+		port = oldPort // the free one that was taken
+	}
+	if port == oldPort && slices.Equal(bind, oldBind) {
+		return nil
+	}
+	s.closePorts()
+	listeners, err := listen(bind, port)
+	if err == nil {
+		s.openPorts(listeners, bind)
+		s.log.Info("listening elsewhere", "addresses", p.addresses())
+		return nil
+	}
+	s.log.Warn("cannot listen where it was asked to", "error", err)
+	old, oldErr := listen(oldBind, oldPort)
+	if oldErr != nil {
+		s.log.Error("cannot listen where it did before: no connections are accepted", "error", oldErr)
+	} else {
+		s.openPorts(old, oldBind)
+	}
+	if port != oldPort {
+		return errListenPort
+	}
+	return errListenBind
 }

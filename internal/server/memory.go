@@ -1,53 +1,60 @@
 package server
 
 import (
-	"runtime/debug"
+	"os"
 	"runtime/metrics"
+	"strconv"
+	"strings"
+	"sync"
 )
 
-const (
-	// quietSeconds is how long the server must have had little to do before
-	// memory is given back to the system.
-	quietSeconds = 3
-	// quietCommands is what counts as little, per second.
-	quietCommands = 100
-	// giveBackBytes is how much must be reclaimable to make it worth a
-	// collection.
-	giveBackBytes = 32 << 20
-)
-
-// idleMemory gives memory back to the system when the server falls idle: the
-// collector by itself keeps for two minutes what a burst of writes left behind.
-type idleMemory struct {
-	commands int64
-	quiet    int
-	gave     bool
+// memoryUse is what the process has of memory, in bytes.
+type memoryUse struct {
+	used        int64 // objects, garbage that is not collected yet included
+	spans       int64 // what the objects lie in
+	resident    int64 // what the runtime has of the system
+	reclaimable int64 // resident beyond what was live at the last collection
 }
 
-// giveBack is called once a second with the number of commands so far.
-func (m *idleMemory) giveBack(commands int64) {
-	busy := commands-m.commands > quietCommands
-	m.commands = commands
-	if busy {
-		m.quiet, m.gave = 0, false
-		return
-	}
-	m.quiet++
-	if m.gave || m.quiet < quietSeconds {
-		return
-	}
-	m.gave = true
-	if reclaimableBytes() > giveBackBytes {
-		debug.FreeOSMemory()
-	}
-}
-
-// reclaimableBytes is what the process holds beyond the objects that were live
-// at the last collection.
-func reclaimableBytes() int64 {
+func readMemory() memoryUse {
 	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/live:bytes"},
 	}
 	metrics.Read(samples)
-	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64() - samples[2].Value.Uint64())
+	bytes := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
+	m := memoryUse{used: bytes(0), spans: bytes(0) + bytes(1), resident: bytes(2) - bytes(3)}
+	m.reclaimable = m.resident - bytes(4)
+	return m
 }
+
+// residentBytes returns what of the process is in memory, 0 if it cannot be
+// told.
+func residentBytes() int64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// totalSystemMemory returns the machine's memory in bytes, 0 if it cannot be
+// told.
+var totalSystemMemory = sync.OnceValue(func() int64 {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+})

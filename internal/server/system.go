@@ -1,38 +1,36 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"runtime"
-	"strconv"
+	"runtime/debug"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // operatingSystem names the system as Redis does: name, release, machine.
-func operatingSystem() string {
-	name, release := kernel()
-	return name + " " + release + " " + runtime.GOARCH
-}
+var operatingSystem = sync.OnceValue(func() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return runtime.GOOS + " unknown " + runtime.GOARCH
+	}
+	return fmt.Sprintf("%s %s %s", unix.ByteSliceToString(name.Sysname[:]), unix.ByteSliceToString(name.Release[:]),
+		unix.ByteSliceToString(name.Machine[:]))
+})
 
-// totalSystemMemory returns the machine's memory in bytes, 0 if it cannot be
-// told.
-func totalSystemMemory() int64 {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
-}
+// executable is the path of the program, empty if it cannot be told.
+var executable = sync.OnceValue(func() string {
+	path, _ := os.Executable()
+	return path
+})
 
-func kernel() (name, release string) {
-	data, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return runtime.GOOS, "unknown"
+// Version returns kevy's own version, as the build recorded it.
+var Version = sync.OnceValue(func() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return strings.TrimPrefix(info.Main.Version, "v")
 	}
-	return "Linux", strings.TrimSpace(string(data))
-}
+	return "0.1.0-dev"
+})

@@ -14,22 +14,27 @@ func (c *client) Block() (ctx context.Context, done func(), ok bool) {
 	if !c.flush() {
 		return nil, nil, false
 	}
+	c.es.Waits()
+	c.publish()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.srv.stats.blocked.Add(1)
-	if c.raw == nil {
-		return ctx, func() { cancel(); c.srv.stats.blocked.Add(-1) }, true
-	}
+	c.blocked.Store(true)
 	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		c.watchHangUp(ctx, cancel)
-	}()
+	if c.raw == nil {
+		close(watched)
+	} else {
+		go func() {
+			defer close(watched)
+			c.watchHangUp(ctx, cancel)
+		}()
+	}
 	return ctx, func() {
 		cancel()
 		// The watcher waits in a read: a deadline in the past ends it.
 		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 		<-watched
 		_ = c.conn.SetReadDeadline(time.Time{})
+		c.blocked.Store(false)
 		c.srv.stats.blocked.Add(-1)
 	}, true
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"strconv"
 	"time"
 
 	"kevy/internal/command"
@@ -9,60 +8,140 @@ import (
 	"kevy/resp"
 )
 
-// maxSleepSeconds bounds DEBUG SLEEP.
-const maxSleepSeconds = 3600
+const (
+	// maxSleep bounds DEBUG SLEEP.
+	maxSleep = time.Hour
+	// maxPackedThresholdBytes is how much Redis lets QUICKLIST-PACKED-THRESHOLD
+	// be at most.
+	maxPackedThresholdBytes = 1<<32 - 1<<20
+)
 
+// debug is one command: in Redis its subcommands are none of their own. Who may
+// use it is decided before it runs.
 func debug(srv Server) *command.Spec {
-	flags := command.Admin | command.NoScript | command.Loading | command.Stale | command.Unlocked
-	allowed := func(run command.Handler) command.Handler {
-		return func(c *command.Ctx) {
-			if srv.Config().EnableDebugCommand.Load() == config.LocalityNo {
-				c.W.Error(resp.Errorf("ERR", "DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."))
-				return
-			}
-			run(c)
-		}
-	}
 	return &command.Spec{
-		Name: "debug", Arity: -2, Group: "server", Since: "1.0.0", Complexity: "Depends on the subcommand.", Flags: flags,
-		Summary: "Commands for tests.", Differences: "Only SLEEP, SET-ACTIVE-EXPIRE and HELP exist.",
-		Sub: []*command.Spec{
-			{
-				Name: "sleep", Arity: 3, Flags: flags, Since: "1.0.0", Complexity: "O(1)", Syntax: "seconds",
-				Summary: "Answers after a while; other connections go on.", Run: allowed(runSleep),
-			},
-			{
-				Name: "set-active-expire", Arity: 3, Flags: flags, Since: "1.0.0", Complexity: "O(1)", Syntax: "<0 | 1>",
-				Summary: "Stops or resumes the removal of overdue keys that nobody asks for.",
-				Run: allowed(func(c *command.Ctx) {
-					on, err := strconv.Atoi(string(c.Args[2]))
-					if err != nil {
-						c.W.Error(command.ErrNotInt)
-						return
-					}
-					srv.PauseExpiry(on == 0)
-					c.W.OK()
-				}),
-			},
-			{
-				Name: "help", Arity: 2, Flags: flags, Since: "5.0.0", Complexity: "O(1)", Summary: "Lists the subcommands.",
-				Run: allowed(func(c *command.Ctx) {
-					command.Help(c, []string{
-						"SET-ACTIVE-EXPIRE <0|1>", "    Setting it to 0 disables expiring keys that are not accessed.",
-						"SLEEP <seconds>", "    Answer after <seconds>, which may be a fraction. Other connections go on.",
-					})
-				}),
-			},
-		},
+		Name: "debug", Arity: -2, Group: "server", Since: "1.0.0", Complexity: "Depends on the subcommand.",
+		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.Unlocked,
+		Syntax:  "subcommand [argument [argument ...]]",
+		Summary: "Commands for tests.",
+		Differences: "PROTOCOL, QUICKLIST-PACKED-THRESHOLD (which has no effect), SET-ACTIVE-EXPIRE, SLEEP and HELP exist. " +
+			"While a connection sleeps others go on.",
+		Run: func(c *command.Ctx) { runDebug(c, srv) },
 	}
 }
 
-func runSleep(c *command.Ctx) {
-	sec, err := strconv.ParseFloat(string(c.Args[2]), 64)
-	if err != nil || !(sec >= 0 && sec <= maxSleepSeconds) {
-		c.W.Error(command.ErrNotFloat)
-		return
+func runDebug(c *command.Ctx, srv Server) {
+	name := c.Args[1]
+	switch n := len(c.Args); {
+	case n == 2 && command.EqualFold(name, "HELP"):
+		command.Help(c, debugHelp)
+	case n == 3 && command.EqualFold(name, "SLEEP"):
+		debugSleep(c)
+	case n == 3 && command.EqualFold(name, "SET-ACTIVE-EXPIRE"):
+		srv.PauseExpiry(leadingInt(c.Args[2]) == 0)
+		c.W.OK()
+	case n == 3 && command.EqualFold(name, "QUICKLIST-PACKED-THRESHOLD"):
+		if bytes, err := config.ParseMemory(string(c.Args[2])); err != nil || bytes > maxPackedThresholdBytes {
+			c.W.Error(resp.Errorf("ERR", "argument must be a memory value bigger than 1 and smaller than 4gb"))
+			return
+		}
+		c.W.OK()
+	case n == 3 && command.EqualFold(name, "PROTOCOL"):
+		debugProtocol(c)
+	default:
+		c.W.Error(resp.Errorf("ERR", "unknown subcommand or wrong number of arguments for '%s'. Try DEBUG HELP.", shortText(name)))
 	}
-	time.Sleep(time.Duration(sec * float64(time.Second)))
+}
+
+// shortText returns what an error repeats of an argument.
+func shortText(arg []byte) []byte {
+	const most = 128
+	text := command.CText(arg)
+	return text[:min(len(text), most)]
+}
+
+// The lines are those of redis-server for the subcommands that are here.
+var debugHelp = []string{
+	"PROTOCOL <type>",
+	"    Reply with a test value of the specified type. <type> can be: string,",
+	"    integer, double, bignum, null, array, set, map, attrib, push, verbatim,",
+	"    true, false.",
+	"SET-ACTIVE-EXPIRE <0|1>",
+	"    Setting it to 0 disables expiring keys in background when they are not",
+	"    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
+	"    default.",
+	"QUICKLIST-PACKED-THRESHOLD <size>",
+	"    Sets the threshold for elements to be inserted as plain vs packed nodes",
+	"    Default value is 1GB, allows values up to 4GB. Setting to 0 restores to default.",
+	"SLEEP <seconds>",
+	"    Stop the server for <seconds>. Decimals allowed.",
+}
+
+// debugSleep takes what is no number as 0, as Redis does.
+func debugSleep(c *command.Ctx) {
+	seconds, ok := command.ParseFloat(c.Args[2])
+	if ok && seconds > 0 {
+		time.Sleep(time.Duration(min(seconds, maxSleep.Seconds()) * float64(time.Second)))
+	}
 	c.W.OK()
+}
+
+// debugProtocol answers a value of each type of the protocol.
+func debugProtocol(c *command.Ctx) {
+	w := c.W
+	switch kind := c.Args[2]; {
+	case command.EqualFold(kind, "STRING"):
+		w.BulkString("Hello World")
+	case command.EqualFold(kind, "INTEGER"):
+		w.Int(12345)
+	case command.EqualFold(kind, "DOUBLE"):
+		w.Double(3.141)
+	case command.EqualFold(kind, "BIGNUM"):
+		w.BigNumber("1234567999999999999999999999999999999")
+	case command.EqualFold(kind, "NULL"):
+		w.Null()
+	case command.EqualFold(kind, "ARRAY"):
+		w.Array(3)
+		for i := range 3 {
+			w.Int(int64(i))
+		}
+	case command.EqualFold(kind, "SET"):
+		w.Set(3)
+		for i := range 3 {
+			w.Int(int64(i))
+		}
+	case command.EqualFold(kind, "MAP"):
+		w.Map(3)
+		for i := range 3 {
+			w.Int(int64(i))
+			w.Bool(i == 1)
+		}
+	case command.EqualFold(kind, "ATTRIB"):
+		if w.Proto() == 3 {
+			w.Raw([]byte("|1\r\n"))
+			w.BulkString("key-popularity")
+			w.Array(2)
+			w.BulkString("key:123")
+			w.Int(90)
+		}
+		w.BulkString("Some real reply following the attribute")
+	case command.EqualFold(kind, "PUSH"):
+		if w.Proto() != 3 {
+			w.Error(resp.Errorf("ERR", "RESP2 is not supported by this command"))
+			return
+		}
+		w.Push(2)
+		w.BulkString("server-cpu-usage")
+		w.Int(42)
+		w.BulkString("Some real reply following the push reply")
+	case command.EqualFold(kind, "TRUE"):
+		w.Bool(true)
+	case command.EqualFold(kind, "FALSE"):
+		w.Bool(false)
+	case command.EqualFold(kind, "VERBATIM"):
+		w.Verbatim("txt", "This is a verbatim\nstring")
+	default:
+		w.Error(resp.Errorf("ERR", "Wrong protocol type name. Please use one of the following: "+
+			"string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"))
+	}
 }

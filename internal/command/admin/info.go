@@ -12,11 +12,22 @@ type InfoTx interface{ Stats() []shard.DBStats }
 
 // Section is one section of INFO.
 type Section struct {
-	Name   string // as its heading shows it
-	Fields []Field
-	// Extra sections are shown on request and with "everything" only.
-	Extra bool
+	Title string // its heading, and in lower case its name
+	Alias string // a second name, in lower case; empty: none
+	Kind  SectionKind
+	// Fields returns the section's lines.
+	Fields func() []Field
 }
+
+// SectionKind says when a section is shown.
+type SectionKind int
+
+const (
+	// ByDefault sections are shown unless others are asked for.
+	ByDefault SectionKind = iota
+	// OnRequest sections are shown when they are asked for, or all are.
+	OnRequest
+)
 
 // Field is one line of a section.
 type Field struct{ Name, Value string }
@@ -27,42 +38,53 @@ func info(srv Server) *command.Spec {
 		Group: "server", Since: "1.0.0", Complexity: "O(1)", Syntax: "[section [section ...]]",
 		Tips:    []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
 		Summary: "Tells about the server.",
+		Differences: "A section Feed and fields that begin with kevy_ are ours. Fields of mechanisms that are not here are 0. " +
+			"In commandstats a batch of pipelined commands is measured as a whole and its time divided equally; " +
+			"the time for which a command waits is not counted. latencystats is empty.",
 		Run: func(c *command.Ctx) {
-			c.W.Verbatim("txt", render(srv.Info(c.Tx), c.Args[1:]))
+			session(c).MergeStats()
+			c.W.Verbatim("txt", renderInfo(srv.Info(c.Tx), c.Args[1:]))
 		},
 	}
 }
 
-// render writes the sections that are asked for: those by default without a
+// renderInfo writes the sections that are asked for: those by default without a
 // name, all of them with "all" or "everything".
-func render(sections []Section, names [][]byte) string {
-	wanted := func(s *Section) bool {
-		if len(names) == 0 {
-			return !s.Extra
-		}
-		for _, n := range names {
-			switch name := strings.ToLower(string(n)); {
-			case name == "all" || name == "everything" || name == strings.ToLower(s.Name):
-				return true
-			case name == "default" && !s.Extra:
-				return true
-			}
-		}
-		return false
-	}
+func renderInfo(sections []Section, names [][]byte) string {
 	var b strings.Builder
 	for i := range sections {
 		s := &sections[i]
-		if !wanted(s) {
+		if !s.wanted(names) {
 			continue
 		}
 		if b.Len() > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString("# " + s.Name + "\r\n")
-		for _, f := range s.Fields {
+		b.WriteString("# " + s.Title + "\r\n")
+		for _, f := range s.Fields() {
 			b.WriteString(f.Name + ":" + f.Value + "\r\n")
 		}
 	}
 	return b.String()
+}
+
+func (s *Section) wanted(names [][]byte) bool {
+	if len(names) == 0 {
+		return s.Kind == ByDefault
+	}
+	for _, n := range names {
+		switch name := strings.ToLower(string(n)); name {
+		case "all", "everything", strings.ToLower(s.Title):
+			return true
+		case "default":
+			if s.Kind == ByDefault {
+				return true
+			}
+		default:
+			if name != "" && name == s.Alias {
+				return true
+			}
+		}
+	}
+	return false
 }

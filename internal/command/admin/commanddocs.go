@@ -1,0 +1,53 @@
+package admin
+
+import (
+	"kevy/internal/command"
+	"kevy/resp"
+)
+
+func commandDocs(table func() *command.Table) *command.Spec {
+	return &command.Spec{
+		Name: "docs", Arity: -2, Flags: commandFlags, Category: command.CatConnection, Since: "7.0.0", Complexity: "O(N) for N commands",
+		Tips: []string{"nondeterministic_output_order"}, Syntax: "[command-name [command-name ...]]",
+		Summary: "Answers the documentation of commands.",
+		Run: func(c *command.Ctx) {
+			if len(c.Args) == 2 {
+				writeDocs(c.W, table().All())
+				return
+			}
+			var found []*command.Spec
+			for _, name := range c.Args[2:] {
+				if s := table().Named(string(name)); s != nil {
+					found = append(found, s)
+				}
+			}
+			writeDocs(c.W, found)
+		},
+	}
+}
+
+func writeDocs(w *resp.Writer, specs []*command.Spec) {
+	w.Map(len(specs))
+	for _, s := range specs {
+		w.BulkString(s.FullName())
+		writeDoc(w, s)
+	}
+}
+
+func writeDoc(w *resp.Writer, s *command.Spec) {
+	m := w.Begin()
+	n := 0
+	for _, f := range [][2]string{{"summary", s.Summary}, {"since", s.Since}, {"group", s.Group}, {"complexity", s.Complexity}} {
+		if f[1] != "" {
+			w.BulkString(f[0])
+			w.BulkString(f[1])
+			n++
+		}
+	}
+	if len(s.Sub) > 0 {
+		w.BulkString("subcommands")
+		writeDocs(w, s.Sub)
+		n++
+	}
+	w.EndMap(m, n)
+}

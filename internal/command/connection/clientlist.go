@@ -1,0 +1,166 @@
+package connection
+
+import (
+	"fmt"
+	"strings"
+
+	"kevy/internal/command"
+	"kevy/resp"
+)
+
+// Client is one connection as CLIENT LIST shows it. Sizes are in bytes.
+type Client struct {
+	ID          uint64
+	Addr, LAddr string
+	FD          int // -1: none
+	Name        string
+	AgeSec      int64
+	IdleSec     int64
+	DB          int
+	Multi       int // queued commands, -1 outside MULTI
+	Flags       ClientFlags
+	QueryBytes  int // input that is not done with; the command that runs included
+	QueryFree   int // room behind it
+	ArgBytes    int // arguments of the command that runs
+	MultiBytes  int // queued commands
+	ReplySize   int // the buffer of replies
+	Unsent      int // replies that wait for the client to read
+	TotalBytes  int
+	LastCommand string // empty: none yet
+	Proto       int
+	LibName     string
+	LibVersion  string
+}
+
+// ClientFlags are the states that CLIENT LIST shows as letters.
+type ClientFlags uint8
+
+const (
+	InMulti ClientFlags = 1 << iota
+	Blocked
+	WatchTouched // a watched key has changed: EXEC will fail
+	Closing      // after its replies
+)
+
+// letters are in the order of the flags, which is Redis's.
+const flagLetters = "xbdc"
+
+func (f ClientFlags) String() string {
+	var b []byte
+	for i := range len(flagLetters) {
+		if f&(1<<i) != 0 {
+			b = append(b, flagLetters[i])
+		}
+	}
+	if len(b) == 0 {
+		return "N"
+	}
+	return string(b)
+}
+
+// appendTo writes the line of CLIENT LIST: the fields of Redis 7.0.15, in its
+// order, then lib-name and lib-ver of 7.2.
+func (cl *Client) appendTo(b *strings.Builder) {
+	cmd := cl.LastCommand
+	if cmd == "" {
+		cmd = "NULL"
+	}
+	unsentBlocks, events := 0, "r"
+	if cl.Unsent > 0 {
+		unsentBlocks, events = 1, "rw"
+	}
+	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d",
+		cl.ID, cl.Addr, cl.LAddr, cl.FD, cl.Name, cl.AgeSec, cl.IdleSec, cl.Flags, cl.DB, cl.Multi)
+	fmt.Fprintf(b, " qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=0 oll=%d omem=%d tot-mem=%d",
+		cl.QueryBytes, cl.QueryFree, cl.ArgBytes, cl.MultiBytes, cl.ReplySize, cl.ReplySize, unsentBlocks, cl.Unsent, cl.TotalBytes)
+	fmt.Fprintf(b, " events=%s cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		events, cmd, cl.Proto, cl.LibName, cl.LibVersion)
+}
+
+func clientList(srv Server) *command.Spec {
+	return &command.Spec{
+		Name: "list", Arity: -2, Flags: subFlags | command.Admin, Category: command.CatConnection,
+		Since: "2.4.0", Complexity: "O(N) for N connections", Tips: []string{"nondeterministic_output"},
+		Syntax:      "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+		Summary:     "Lists the connections.",
+		Differences: "Another connection is shown as of when it last waited for input. The sizes are those of our buffers.",
+		Run:         func(c *command.Ctx) { runList(c, srv) },
+	}
+}
+
+func runList(c *command.Ctx, srv Server) {
+	switch {
+	case len(c.Args) == 2:
+		writeList(c, everyClient(c, srv))
+	case len(c.Args) == 4 && command.EqualFold(c.Args[2], "TYPE"):
+		t, err := parseType(c.Args[3])
+		switch {
+		case err != nil:
+			c.W.Error(err)
+		case t == typeNormal:
+			writeList(c, everyClient(c, srv))
+		default:
+			writeList(c, nil)
+		}
+	case len(c.Args) > 3 && command.EqualFold(c.Args[2], "ID"):
+		byID := make(map[int64]Client)
+		for _, cl := range everyClient(c, srv) {
+			byID[int64(cl.ID)] = cl
+		}
+		var chosen []Client
+		for _, text := range c.Args[3:] {
+			id, ok := command.ParseInt(text)
+			if !ok {
+				c.W.Error(resp.Errorf("ERR", "Invalid client ID"))
+				return
+			}
+			if cl, ok := byID[id]; ok {
+				chosen = append(chosen, cl)
+			}
+		}
+		writeList(c, chosen)
+	default:
+		c.W.Error(command.ErrSyntax)
+	}
+}
+
+// everyClient lists the connections, this one as of now.
+func everyClient(c *command.Ctx, srv Server) []Client {
+	me := conn(c).Describe()
+	all := srv.Clients()
+	for i := range all {
+		if all[i].ID == me.ID {
+			all[i] = me
+		}
+	}
+	return all
+}
+
+func writeList(c *command.Ctx, clients []Client) {
+	var b strings.Builder
+	for i := range clients {
+		clients[i].appendTo(&b)
+	}
+	c.W.Verbatim("txt", b.String())
+}
+
+// clientType is the kind of connection that a filter asks for. All are normal as
+// long as there is neither replication nor pub/sub.
+type clientType int
+
+const (
+	typeAny clientType = iota
+	typeNormal
+	typeOther
+)
+
+func parseType(text []byte) (clientType, *resp.Error) {
+	switch {
+	case command.EqualFold(text, "NORMAL"):
+		return typeNormal, nil
+	case command.EqualFold(text, "SLAVE"), command.EqualFold(text, "REPLICA"),
+		command.EqualFold(text, "MASTER"), command.EqualFold(text, "PUBSUB"):
+		return typeOther, nil
+	}
+	return typeAny, resp.Errorf("ERR", "Unknown client type '%s'", command.CText(text))
+}

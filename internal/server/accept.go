@@ -1,0 +1,130 @@
+package server
+
+import (
+	"net"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"kevy/resp"
+)
+
+// refusalTimeout bounds the wait for a client to take the reason why it is not
+// served.
+const refusalTimeout = 100 * time.Millisecond
+
+// denied is what Redis tells those that protected-mode keeps out.
+const denied = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
+	"In this mode connections are only accepted from the loopback interface. " +
+	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
+	"1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface " +
+	"by connecting to Redis from the same host the server is running, " +
+	"however MAKE SURE Redis is not publicly accessible from internet if you do so. " +
+	"Use CONFIG REWRITE to make this change permanent. " +
+	"2) Alternatively you can just disable the protected mode by editing the Redis configuration file, " +
+	"and setting the protected mode option to 'no', and then restarting the server. " +
+	"3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. " +
+	"4) Setup a an authentication password for the default user. " +
+	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
+
+// admit decides whether redcon goes on with a new connection.
+func (s *Server) admit(conn redcon.Conn) bool {
+	nc := conn.NetConn()
+	s.mu.Lock()
+	full := s.admitted >= int(s.cfg.MaxClients.Load())
+	foreign := s.cfg.ProtectedMode.Load() && !isLocal(nc.RemoteAddr()) // nobody has a password
+	if !full && !foreign {
+		s.admitted++
+	}
+	s.mu.Unlock()
+	switch {
+	case full:
+		s.refuse(nc, "ERR max number of clients reached")
+	case foreign:
+		s.refuse(nc, denied)
+	}
+	return !full && !foreign
+}
+
+func (s *Server) refuse(nc net.Conn, text string) {
+	s.stats.rejected.Add(1)
+	_ = nc.SetWriteDeadline(time.Now().Add(refusalTimeout))
+	_, _ = nc.Write(redcon.AppendError(nil, text))
+}
+
+// isLocal reports whether a peer is on this machine.
+func isLocal(addr net.Addr) bool {
+	switch a := addr.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}
+
+// takeOver detaches a connection that was admitted from redcon and gives it a
+// goroutine of its own, so that redcon's buffers for it can go.
+func (s *Server) takeOver(conn redcon.Conn, _ redcon.Command) {
+	nc := conn.NetConn().(*primedConn).Conn
+	conn.Detach()
+	c := s.join(nc)
+	if c == nil {
+		_ = nc.Close()
+		return
+	}
+	go c.serve()
+}
+
+// join makes a client of a connection; nil if the server stops.
+func (s *Server) join(nc net.Conn) *client {
+	c := &client{
+		srv: s, id: s.nextID.Add(1), conn: nc, fd: -1, local: isLocal(nc.RemoteAddr()),
+		addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), joined: s.uptime(),
+	}
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		s.tuneTCP(tcp)
+		if raw, err := tcp.SyscallConn(); err == nil {
+			c.raw = raw
+			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) })
+		}
+	}
+	c.input.conn = nc
+	c.limits = s.limits.Load()
+	c.r = resp.NewReader(&c.input, *c.limits)
+	c.w = resp.NewWriter(2)
+	c.es = s.exec.NewSession(c, c.w)
+	c.state = c.look()
+	c.idleSince.Store(int64(c.joined))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		s.admitted--
+		return nil
+	}
+	s.stats.connections.Add(1)
+	s.clients[c.id] = c
+	s.active.Add(1)
+	return c
+}
+
+// leave forgets a client that has ended.
+func (s *Server) leave(c *client) {
+	_ = c.conn.Close()
+	c.es.Close()
+	s.mu.Lock()
+	s.admitted--
+	delete(s.clients, c.id)
+	s.mu.Unlock()
+	s.active.Done()
+}
+
+func (s *Server) tuneTCP(tcp *net.TCPConn) {
+	_ = tcp.SetNoDelay(true)
+	if sec := s.cfg.TCPKeepaliveSeconds.Load(); sec > 0 {
+		idle := time.Duration(sec) * time.Second
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: max(idle/3, time.Second), Count: 3})
+	} else {
+		_ = tcp.SetKeepAlive(false)
+	}
+}

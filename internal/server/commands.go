@@ -1,0 +1,47 @@
+package server
+
+import (
+	"kevy/internal/command"
+	"kevy/internal/command/admin"
+	"kevy/internal/command/all"
+	"kevy/internal/command/changes"
+	"kevy/internal/command/connection"
+	"kevy/internal/config"
+	"kevy/internal/exec"
+	"kevy/resp"
+)
+
+// redisVersion is the version that clients are told, beside kevy's own: they
+// choose by it which commands to use, Sidekiq by comparing text.
+const redisVersion = "7.2.4"
+
+// Version implements connection.Server.
+func (s *Server) Version() string { return redisVersion }
+
+// commandTable assembles what this server offers: the data commands, those of
+// transactions and connections, the feed's and the operator's.
+func (s *Server) commandTable() *command.Table {
+	var table *command.Table
+	table = command.NewTable(
+		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(s.store.Feed(), s.store),
+		admin.Commands(s, func() *command.Table { return table }),
+	)
+	return table
+}
+
+// refuseDebug holds DEBUG to enable-debug-command.
+func (s *Server) refuseDebug(es *exec.Session, spec *command.Spec, _ [][]byte) *resp.Error {
+	if spec.Name != "debug" {
+		return nil
+	}
+	switch s.cfg.EnableDebugCommand.Load() {
+	case config.LocalityYes:
+		return nil
+	case config.LocalityLocal:
+		if c, ok := es.Self().(*client); ok && c.local {
+			return nil
+		}
+	}
+	return resp.Errorf("ERR", "DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "+
+		"you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.")
+}

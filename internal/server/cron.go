@@ -1,0 +1,102 @@
+package server
+
+import (
+	"runtime/debug"
+	"time"
+)
+
+// cronEvery is how often the figures per second are taken; the other duties
+// come each cronSlow.
+const (
+	cronEvery = 100 * time.Millisecond
+	cronSlow  = time.Second
+)
+
+// startCron starts the housekeeping and returns what stops it.
+func (s *Server) startCron() (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(cronEvery)
+		defer tick.Stop()
+		var idle idleMemory
+		slow := s.uptime()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			now, commands := s.uptime(), s.exec.Stats().Commands()
+			s.stats.sample(now, commands)
+			if now-slow < cronSlow {
+				continue
+			}
+			slow = now
+			s.stats.sawMemory(readMemory().used)
+			s.endIdle(now)
+			idle.giveBack(commands)
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
+
+// endIdle ends the connections that have been idle for longer than timeout
+// allows. One that a command keeps waiting is not idle.
+func (s *Server) endIdle(now time.Duration) {
+	timeout := time.Duration(s.cfg.TimeoutSeconds.Load()) * time.Second
+	if timeout == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		if since := c.idleSince.Load(); since != busy && now-time.Duration(since) > timeout {
+			s.log.Debug("closing an idle client", "client", c.id, "addr", c.addr)
+			c.kill()
+		}
+	}
+}
+
+const (
+	// quietSeconds is how long the server must have had little to do before
+	// memory is given back to the system.
+	quietSeconds = 3
+	// quietCommands is what counts as little, per second.
+	quietCommands = 100
+	// giveBackBytes is how much must be reclaimable to make it worth a
+	// collection.
+	giveBackBytes = 32 << 20
+)
+
+// idleMemory gives memory back to the system when the server falls idle: the
+// collector by itself keeps for two minutes what a burst of writes left behind.
+type idleMemory struct {
+	commands int64
+	quiet    int
+	gave     bool
+}
+
+// giveBack is called once a second with the number of commands so far.
+func (m *idleMemory) giveBack(commands int64) {
+	busy := commands-m.commands > quietCommands
+	m.commands = commands
+	if busy {
+		m.quiet, m.gave = 0, false
+		return
+	}
+	m.quiet++
+	if m.gave || m.quiet < quietSeconds {
+		return
+	}
+	m.gave = true
+	if readMemory().reclaimable > giveBackBytes {
+		debug.FreeOSMemory()
+	}
+}
+
+// FreeMemory implements admin.Server.
+func (s *Server) FreeMemory() { debug.FreeOSMemory() }
