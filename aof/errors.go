@@ -47,3 +47,30 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s has format %d, and this version of kevy reads format %d: it was written by a newer version, so start that one on this directory",
 		e.File, e.Format, formatVersion)
 }
+
+// CommandError says that what the log holds cannot be interpreted.
+type CommandError struct {
+	File string
+	// Offset is that of the command, or of the block that holds it. A Sink counts
+	// it in the payload that it was given.
+	Offset int64
+	Err    error
+}
+
+func (e *CommandError) Error() string {
+	return fmt.Sprintf("%s, at offset %d: %v", e.File, e.Offset, e.Err)
+}
+
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// placed says in which file, from which offset on, a Sink met an error.
+func placed(err error, file string, at int64) error {
+	var c *CommandError
+	if err == nil || errors.As(err, &c) && c.File != "" {
+		return err
+	}
+	if c == nil {
+		return &CommandError{File: file, Offset: at, Err: err}
+	}
+	return &CommandError{File: file, Offset: at + c.Offset, Err: c.Err}
+}

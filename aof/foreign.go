@@ -219,7 +219,7 @@ func eachForeign(w *window, at, end int64, fn func(commands []byte) error) error
 				return err
 			}
 			if err := fn(commands); err != nil {
-				return err
+				return placed(err, w.f.Name(), start)
 			}
 			continue
 		}
