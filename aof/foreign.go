@@ -233,13 +233,21 @@ func eachForeign(w *window, at, end int64, fn func(commands []byte) error) error
 	return nil
 }
 
-// takenOver looks at what does not check at the end of the log, at offset at: a
-// torn block of ours that Redis found, executed as far as it was whole, and
-// went on behind. It returns where the commands begin that Redis stands for.
-func takenOver(w *window, at int64) (start int64, ok bool, err error) {
+// takeover is a torn block of ours that Redis found and went on behind.
+type takeover struct {
+	start int64 // of the commands that Redis read
+	// Where the block was torn inside a transaction, Redis has forgotten it and
+	// left it in the file: from multi up to resume. Else the two are the same.
+	multi, resume int64
+}
+
+// takenOver looks at what does not check at the end of the log, at offset at,
+// for a torn block of ours that Redis executed as far as it was whole, and went
+// on behind.
+func takenOver(w *window, at int64) (t takeover, ok bool, err error) {
 	head, err := w.peek(at, maxLineBytes)
 	if err != nil {
-		return 0, false, err
+		return t, false, err
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	h, n, isBlock := BlockHeader{}, 0, false
@@ -250,28 +258,30 @@ func takenOver(w *window, at int64) (start int64, ok bool, err error) {
 		// Torn within the line, behind which Redis went on.
 		i := bytes.IndexByte(line, '*')
 		if !bytes.HasPrefix(line, []byte(linePrefix[:min(len(linePrefix)-1, max(i, 0))])) || i < 0 {
-			return 0, false, nil
+			return t, false, nil
 		}
 		if !bytes.HasPrefix(head[i:], redisSelect) {
-			return 0, false, nil
+			return t, false, nil
 		}
-		_, p, err := commandAt(w, at+int64(i))
-		return at + int64(i), p == whole, err
+		start := at + int64(i)
+		_, p, err := commandAt(w, start)
+		return takeover{start, start, start}, p == whole, err
 	}
 	if h.PayloadBytes == 0 {
-		return 0, false, nil
+		return t, false, nil
 	}
-	start = at + int64(n)
+	t.start = at + int64(n)
+	t.multi = -1
 	ours := false
-	for pos := start; pos < w.size; {
+	for pos := t.start; pos < w.size; {
 		head, err := w.peek(pos, maxLineBytes)
 		if err != nil {
-			return 0, false, err
+			return t, false, err
 		}
 		if head[0] == '#' {
 			n, p := skippedLine(head)
 			if p != whole {
-				return 0, false, nil
+				return t, false, nil
 			}
 			pos += int64(n)
 			continue
@@ -280,12 +290,22 @@ func takenOver(w *window, at int64) (start int64, ok bool, err error) {
 		ours = ours || bytes.HasPrefix(head, ourSelect)
 		c, p, err := commandAt(w, pos)
 		if err != nil {
-			return 0, false, err
+			return t, false, err
 		}
 		if redis || p != whole {
-			return start, redis && ours && p == whole, nil
+			t.resume = pos
+			if t.multi < 0 {
+				t.multi = pos
+			}
+			return t, redis && ours && p == whole, nil
+		}
+		switch c.name {
+		case "MULTI":
+			t.multi = pos
+		case "EXEC":
+			t.multi = -1
 		}
 		pos = c.end
 	}
-	return 0, false, nil
+	return t, false, nil
 }

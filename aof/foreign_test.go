@@ -159,7 +159,8 @@ func TestTakenOverIsNotGuessed(t *testing.T) {
 	own := ownLog(t)
 	redis := commandText("SELECT", "0") + commandText("set", "redis", "1")
 	header := "#kevy 2 9 0 1700000000000 999 00000000\r\n"
-	ours := commandText("select", "0") + commandText("SET", "torn", "1")
+	torn, multi, exec := commandText("SET", "torn", "1"), commandText("MULTI"), commandText("EXEC")
+	ours := commandText("select", "0") + torn
 	for _, c := range []struct {
 		text    string
 		foreign int
@@ -173,6 +174,11 @@ func TestTakenOverIsNotGuessed(t *testing.T) {
 		{own + header + ours + "#x\r\n" + commandText("DEL", "torn") + redis, 5},
 		{own + header + ours + redis[:len(redis)-2], 3},
 		{own + header + ours + redis[:8], 0},
+		// Redis has dropped the open transaction of ours, and left it in the file.
+		{own + header + commandText("select", "0") + multi + torn + redis, 3},
+		{own + header + ours + multi + torn + exec + torn + multi + torn + "#x\r\n" + torn + redis, 8},
+		{own + header + commandText("select", "0") + multi + commandText("select", "1") + torn + redis + multi + torn + exec, 6},
+		{own + header + commandText("select", "0") + multi + torn + redis + multi + torn, 3},
 		{own + "#nokevy" + redis, 0},
 		{own + "#kevy 2" + "*2\r\n$6\r\nSELECT\r\n1\r\n0\r\n", 0},
 	} {

@@ -547,15 +547,25 @@ func (r *recovery) fault(f *logFile, reason string) error {
 	if found {
 		return r.damage(f, fmt.Sprintf("%s (a block at offset %d says that LSN %d was durable)", reason, at, proof.DurableLSN))
 	}
-	start, ok, err := takenOver(&f.w, f.at)
+	taken, ok, err := takenOver(&f.w, f.at)
 	if err != nil {
 		return err
 	}
 	if ok {
 		r.note("%s: kevy was ended while it wrote the block at offset %d; another server took it over", f.name, f.at)
-		return r.foreign(f, start)
+		return r.takeOver(f, taken)
 	}
 	return r.cut(f, reason, false)
+}
+
+// takeOver reads what Redis made of a torn block and wrote behind it.
+func (r *recovery) takeOver(f *logFile, t takeover) error {
+	r.report.Foreign = true
+	f.pure = false
+	if err := eachForeign(&f.w, t.start, t.multi, r.sink.Foreign); err != nil {
+		return err
+	}
+	return r.foreign(f, t.resume)
 }
 
 // damage does what the mode says about what was durable and does not check.
