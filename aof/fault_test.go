@@ -13,6 +13,43 @@ import (
 	"kevy/internal/vfs"
 )
 
+// A commit that a line belongs to is written once the line is: who knows of the
+// commit's end may know of what the line says.
+func TestCommitIsWrittenWithItsLine(t *testing.T) {
+	for blocks := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			fs := vfs.NewMem()
+			l, _ := openLog(t, testOptions(fs))
+			before := l.set(0, "a", "1")
+			l.mustWrite()
+			for range []int{0, 1, maxBatchBlocks - 1}[blocks] {
+				l.mu.Lock()
+				l.mem.open = false // a block of its own
+				l.mu.Unlock()
+				before = l.set(0, "b", "1")
+			}
+			l.mu.Lock()
+			l.mem.open = false
+			l.mu.Unlock()
+			lsn := l.AppendAnnotated(&testCommit{state: &l.state, pairs: [][2]string{{"c", "1"}}}, "#kevy-gen 5")
+			l.ops = append(l.ops, "0 c 1")
+			fs.Inject(vfs.Fault{Op: vfs.OpWrite, After: int(lsn-before) + int(before-1), Times: 1})
+			if err := l.WaitWritten(lsn); !errors.Is(err, ErrStalled) {
+				t.Fatalf("without its line it is written: %v", err)
+			}
+			check(t, "written", l.Written(), before)
+			time.Sleep(retryAfter)
+			l.mustWrite()
+			check(t, "written", l.Written(), lsn)
+			l.mustClose()
+			again, rec := openLog(t, testOptions(fs))
+			checkOps(t, "recovered", rec.ops, l.ops)
+			check(t, "generations", fmt.Sprint(rec.generations), fmt.Sprintf("[[5 %d]]", lsn))
+			again.mustClose()
+		})
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()

@@ -297,7 +297,7 @@ func takenOver(w *window, at int64) (t takeover, ok bool, err error) {
 			if t.multi < 0 {
 				t.multi = pos
 			}
-			return t, redis && ours && p == whole, nil
+			return t, redis && (ours || pos == t.start) && p == whole, nil
 		}
 		switch c.name {
 		case "MULTI":

@@ -153,8 +153,8 @@ func TestForeignChunks(t *testing.T) {
 	l.mustClose()
 }
 
-// A torn block of ours behind which Redis went on can only be told from a torn
-// tail where the block does not select as Redis does.
+// A torn block of ours behind which Redis went on is told from a torn tail by
+// how it selects.
 func TestTakenOverIsNotGuessed(t *testing.T) {
 	own := ownLog(t)
 	redis := commandText("SELECT", "0") + commandText("set", "redis", "1")
@@ -169,8 +169,9 @@ func TestTakenOverIsNotGuessed(t *testing.T) {
 		{own + "#kevy 2 9" + redis, 2},
 		{own + "#ke" + redis, 2},
 		{own + header + ours, 0},
-		{own + header + redis, 0},
-		{own + header + commandText("SELECT", "1") + commandText("SET", "torn", "1") + redis, 0},
+		{own + header + redis, 2},
+		{own + header + commandText("SELECT", "1") + torn + redis, 4},
+		{own + header + torn + redis, 0},
 		{own + header + ours + "#x\r\n" + commandText("DEL", "torn") + redis, 5},
 		{own + header + ours + redis[:len(redis)-2], 3},
 		{own + header + ours + redis[:8], 0},

@@ -59,6 +59,12 @@ const (
 
 func (b *block) next() uint64 { return b.first + uint64(b.ops) }
 
+// annotates reports whether lines stand before the block that belong to the
+// commit before it.
+func (b *block) annotates() bool {
+	return b.extra != nil && !b.extra.newFile && len(b.extra.lines) > 0
+}
+
 func (b *block) payload(c *chunk) []byte {
 	if b.extra != nil && b.extra.payload != nil {
 		return b.extra.payload
@@ -160,13 +166,14 @@ type pending struct {
 // progress.
 const maxBatchBlocks = 256
 
-// unwritten appends the blocks that come next in the file. No block may be open.
+// unwritten appends the blocks that come next in the file, with the lines that
+// belong to the last one. No block may be open.
 func (m *memory) unwritten(batch []pending) []pending {
 	at := m.nextBlock
 	for i := m.nextChunk - m.gone; i < len(m.chunks); i++ {
 		c := m.chunks[i]
 		for ; at < len(c.blocks); at++ {
-			if len(batch) == maxBatchBlocks {
+			if len(batch) >= maxBatchBlocks && !c.blocks[at].annotates() {
 				return batch
 			}
 			batch = append(batch, pending{c.blocks[at], c})

@@ -166,7 +166,7 @@ func (l *Log) writePending() error {
 		l.files -= files
 		l.mem.trim(l.opt.MemoryBytes, false)
 		l.mu.Unlock()
-		full := len(o.batch) == maxBatchBlocks
+		full := len(o.batch) >= maxBatchBlocks
 		clear(o.batch)
 		if err != nil {
 			return l.stall(err)
@@ -211,7 +211,8 @@ func (l *Log) writeBatch(batch []pending) (n, files int, err error) {
 			return i, files, err
 		}
 		l.unwrittenBytes.Add(-int64(l.accounted(p)))
-		if h.Ops > 0 {
+		// A commit and the line behind it count as written together.
+		if i+1 == len(batch) || !batch[i+1].annotates() {
 			l.written.Store(h.LastLSN())
 		}
 		o.blocks++
