@@ -28,28 +28,33 @@ type frame struct {
 
 // ledger remembers which frame every (stream, generation, offset) named, for all readers over all crashes.
 type ledger struct {
-	mu    sync.Mutex
-	named map[string]map[cursor]uint64 // guarded by mu
-	count int                          // guarded by mu
+	mu sync.Mutex
+	// named holds a checksum by offset, 0 where nothing was read yet. guarded by mu
+	named map[string]map[int64][]uint32
+	count int // guarded by mu
 }
 
-func newLedger() *ledger { return &ledger{named: map[string]map[cursor]uint64{}} }
+func newLedger() *ledger { return &ledger{named: map[string]map[int64][]uint32{}} }
 
 // note records a frame; the error is the one thing that must never happen.
 func (l *ledger) note(stream string, at cursor, f frame) error {
-	h := fnv.New64a()
+	h := fnv.New32a()
 	fmt.Fprintf(h, "%d %d %d %q", f.db, f.first, f.last, f.args)
+	sum := h.Sum32() | 1
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.named[stream]
-	if m == nil {
-		m = map[cursor]uint64{}
-		l.named[stream] = m
+	if l.named[stream] == nil {
+		l.named[stream] = map[int64][]uint32{}
 	}
-	if old, ok := m[at]; ok && old != h.Sum64() {
+	sums := l.named[stream][at.generation]
+	for int64(len(sums)) <= at.offset {
+		sums = append(sums, 0)
+	}
+	l.named[stream][at.generation] = sums
+	if old := sums[at.offset]; old != 0 && old != sum {
 		return fmt.Errorf("stream %s: %s names two different frames; now db %d %.200q", stream, at, f.db, f.args)
 	}
-	m[at] = h.Sum64()
+	sums[at.offset] = sum
 	l.count++
 	return nil
 }
@@ -328,11 +333,10 @@ func fill(c *wire.Conn, d keyspace.Dump) error {
 }
 
 // readAll reads a stream from the oldest position that is served to the tail, for the ledger.
-func readAll(conn *wire.Conn, stream string, l *ledger) (int, error) {
+func readAll(conn *wire.Conn, stream string, l *ledger) error {
 	at, err := position(conn, "OLDEST", stream)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	c := &consumer{stream: stream, at: at, ledger: l}
-	return c.frames, c.catchUp(conn)
+	return (&consumer{stream: stream, at: at, ledger: l}).catchUp(conn)
 }

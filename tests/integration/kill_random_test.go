@@ -52,7 +52,7 @@ func TestKillRandomCommands(t *testing.T) {
 		if diff := keyspace.Diff(d, got, keyspace.Options{}, 5); len(diff) > 0 {
 			t.Fatalf("cycle %d: the mirror differs from the server: %q", cycle, diff)
 		}
-		if _, err := readAll(c, "ALL", r.ledger); err != nil {
+		if err := readAll(c, "ALL", r.ledger); err != nil {
 			t.Fatalf("cycle %d: %v", cycle, err)
 		}
 		stop := make(chan struct{})

@@ -82,15 +82,24 @@ func newKiller(t *testing.T, policy string, seed uint64) *killer {
 	return k
 }
 
+// config keeps so little log that it is given up and read from disk within the test.
+func (k *killer) config() process.Config {
+	cfg := process.Config{Dir: k.dir, Args: []string{"--appendfsync", k.policy}}
+	if !k.binary.Redis {
+		cfg.Args = append(cfg.Args, "--feed-retention-bytes", "16mb", "--feed-backlog-bytes", "1mb")
+	}
+	return cfg
+}
+
 func (k *killer) start(t *testing.T) *process.Server {
 	// Now and then the server is killed while it opens, too.
 	if k.rng.IntN(4) == 0 {
-		if s, err := process.Launch(k.binary, process.Config{Dir: k.dir, Args: []string{"--appendfsync", k.policy}}); err == nil {
+		if s, err := process.Launch(k.binary, k.config()); err == nil {
 			time.Sleep(time.Duration(k.rng.IntN(60)) * time.Millisecond)
 			s.Kill()
 		}
 	}
-	return process.Start(t, k.binary, process.Config{Dir: k.dir, Args: []string{"--appendfsync", k.policy}})
+	return process.Start(t, k.binary, k.config())
 }
 
 // cycle starts the server, verifies, loads it and ends it. It reports whether to go on.
@@ -186,7 +195,7 @@ func (k *killer) stopClean(t *testing.T, s *process.Server, cycle int) bool {
 	if k.visible == nil {
 		return true
 	}
-	again := process.Start(t, k.binary, process.Config{Dir: k.dir, Args: []string{"--appendfsync", k.policy}})
+	again := process.Start(t, k.binary, k.config())
 	defer again.Kill()
 	c, err := wire.Dial(again.Addr())
 	if err != nil {
@@ -242,12 +251,9 @@ func (k *killer) verifyFeed(c *wire.Conn, d keyspace.Dump, cycle int) error {
 	if err != nil {
 		return err
 	}
-	streams := []string{"ALL"}
-	for i := range n {
-		streams = append(streams, strconv.FormatInt(i, 10))
-	}
-	for _, stream := range streams {
-		if _, err := readAll(c, stream, k.ledger); err != nil {
+	// All that is still kept of ALL and of one other stream, for the ledger.
+	for _, stream := range []string{"ALL", strconv.FormatInt(k.rng.Int64N(n), 10)} {
+		if err := readAll(c, stream, k.ledger); err != nil {
 			return err
 		}
 	}
@@ -264,7 +270,7 @@ func (k *killer) report(t *testing.T, cycles int) {
 		t.Errorf("only %d units were acknowledged in %d cycles: the load did not run", units, cycles)
 	}
 	if k.visible != nil {
-		t.Logf("%s: %d positions named, %d frames read live, %d generations moved through, %d resyncs of the reader that asked for no durability",
+		t.Logf("%s: %d frames noted, %d frames read live, %d generations moved through, %d resyncs of the reader that asked for no durability",
 			k.policy, k.ledger.count, k.visible.frames+k.durable.frames, k.visible.moves, k.resyncs)
 		if k.ledger.count < units/10 {
 			t.Errorf("only %d frames were read for %d units", k.ledger.count, units)
