@@ -89,7 +89,6 @@ func (c *Config) registerCompatibility() {
 	text("appenddirname", "appendonlydir").startOnly().defaultOnly("the log's names are fixed, as Redis has them by default")
 	flag("no-appendfsync-on-rewrite", false).noEffect("a rewrite does not hold up an fsync")
 	flag("aof-use-rdb-preamble", false).noEffect("a rewrite writes commands")
-	flag("aof-load-truncated", true).noEffect("a torn tail is always cut, with a copy kept; recover decides about damage")
 	flag("aof-rewrite-incremental-fsync", true)
 	flag("aof-timestamp-enabled", false).noEffect("every block of the log carries its time")
 	flag("aof-disable-auto-gc", false)

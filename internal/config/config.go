@@ -32,6 +32,7 @@ type Config struct {
 	AppendFsync              Enum[Fsync]
 	AutoAOFRewritePercentage Int // 0: no automatic rewrite
 	AutoAOFRewriteMinBytes   Int
+	AOFLoadTruncated         Bool
 	Recover                  Enum[Recover]
 	Shards                   Int
 

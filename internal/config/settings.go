@@ -65,9 +65,10 @@ func (c *Config) register() {
 	}, "When the log is forced to the disk: always before a reply, everysec, or when the system sees fit. A killed process loses nothing acknowledged under any of them; a power cut may take the last second under everysec.")
 	t.int(&c.AutoAOFRewritePercentage, "auto-aof-rewrite-percentage", 100, 0, maxInt32, "Growth of the log since the last rewrite, in percent, that starts a rewrite. 0: none starts by itself.")
 	t.bytes(&c.AutoAOFRewriteMinBytes, "auto-aof-rewrite-min-size", 64*mib, 0, maxInt64, "Size below which the log is not rewritten by itself.")
+	t.bool(&c.AOFLoadTruncated, "aof-load-truncated", true, "Cut a tail of the log that a crash or a full disk tore, keep a copy of it, and start. With no, such a start is refused and nothing is changed.")
 	enum(t, &c.Recover, "recover", RecoverRefuse, []Choice[Recover]{
 		{"refuse", RecoverRefuse}, {"truncate", RecoverTruncate}, {"skip", RecoverSkip},
-	}, "What a start does with a log that is damaged before its end: refuse and say where; truncate, which keeps what stands before the damage; or skip, which leaves out the damaged blocks. A tail torn by a power cut is no damage and is always cut, with a copy kept.").keep()
+	}, "What a start does with a log that is damaged before its end: refuse and say where; truncate, which keeps what stands before the damage; or skip, which leaves out the damaged blocks. A copy of what goes is kept. A torn tail is no damage: aof-load-truncated decides about it, and truncate and skip cut it too.").keep()
 	t.int(&c.Shards, "shards", 16, 1, maxShards, "Parts of the keyspace, each with a lock and a stream of its own. Fixed when a data directory is created.").keep()
 
 	t.group = "Feed"

@@ -40,6 +40,9 @@ func recoverMode(cfg *config.Config) aof.RecoverMode {
 	case config.RecoverSkip:
 		return aof.RecoverSkip
 	}
+	if !cfg.AOFLoadTruncated.Load() {
+		return aof.RecoverWhole
+	}
 	return aof.RecoverRefuse
 }
 

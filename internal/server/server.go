@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 	store, err := engine.Open(engineOptions(cfg, log))
 	if err != nil {
 		closeAll(listeners)
-		return err
+		return advise(err)
 	}
 	defer func() {
 		if cerr := store.Close(); err == nil {
