@@ -134,7 +134,7 @@ func setDeadlineArgs(rest [][]byte) (int64, error) {
 	case len(rest) == 1 && string(rest[0]) == "KEEPTTL":
 		return KeepTTL, nil
 	case len(rest) == 2 && string(rest[0]) == "PXAT":
-		if at, err := strconv.ParseInt(string(rest[1]), 10, 64); err == nil {
+		if at, err := strconv.ParseInt(string(rest[1]), 10, 64); err == nil && at > 0 {
 			return at, nil
 		}
 	}

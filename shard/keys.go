@@ -96,11 +96,13 @@ func (tx *Tx) Del(key []byte) bool {
 }
 
 // ExpireAt sets the key's deadline (op PEXPIREAT) and reports whether the key
-// exists. A deadline that has passed already is the caller's to turn into Del.
+// exists. A deadline that has passed already is the caller's to turn into Del,
+// but for a replay, which keeps it.
 func (tx *Tx) ExpireAt(key []byte, atMs int64) bool {
 	if tx.lookup(key) == nil {
 		return false
 	}
+	atMs = max(atMs, 1) // 0 would be none
 	sh, d := tx.at(key)
 	tx.save(sh, key)
 	tx.record(sh, op.PExpireAt, key, 1)

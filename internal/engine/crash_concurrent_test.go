@@ -433,6 +433,9 @@ func (w *world) resynced(f *follower, e *feed.ResyncError, oldest uint64) error 
 	case e.Reason == feed.ReasonEvicted && (w.retainBytes >= 0 || w.retainMs > 0) && next < w.e.log.OldestLSN():
 		atomic.AddInt64(&w.tally.Evicted, 1)
 	case next > last+1 && !f.durable && (e.Reason == feed.ReasonLost || e.Reason == feed.ReasonGeneration):
+	case next == last+1 && !f.durable && f.at.Offset == 0 && e.Reason == feed.ReasonGeneration:
+		// It has seen a FLUSHALL that is there, and the new generation, whose name is
+		// lost.
 	default:
 		w.fail("a reader of stream %d (durable %v) at %v, which has seen everything below LSN %d, is told to resync (%s); the log has %d (before: %d) to %d",
 			f.stream, f.durable, f.at, next, e.Reason, w.e.log.OldestLSN(), oldest, last)

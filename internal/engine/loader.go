@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 
 	"kevy/aof"
 	"kevy/feed"
@@ -46,10 +47,21 @@ func (l *loader) BasePayload(payload []byte) error {
 			l.baseDB = l.scanner.DB()
 			return err
 		}
-		if err := l.tx.Apply(f); err != nil {
+		if err := l.apply(f); err != nil {
 			return err
 		}
 	}
+}
+
+func (l *loader) apply(f *op.Frame) error {
+	if f.DB >= l.tx.DBs() {
+		return tooFewDatabases(f.DB, l.tx.DBs())
+	}
+	return l.tx.Apply(f)
+}
+
+func tooFewDatabases(db, dbs int) error {
+	return fmt.Errorf("it has keys in database %d, and there are %d databases: set databases to %d or more", db, dbs, db+1)
 }
 
 func (l *loader) Block(b aof.BlockHeader, payload []byte) error {
@@ -64,7 +76,7 @@ func (l *loader) Block(b aof.BlockHeader, payload []byte) error {
 		if f == nil {
 			break
 		}
-		if err := l.tx.Apply(f); err != nil {
+		if err := l.apply(f); err != nil {
 			return fmt.Errorf("LSN %d: %w", b.FirstLSN+uint64(ops), err)
 		}
 		ops++
@@ -85,19 +97,20 @@ func (l *loader) Block(b aof.BlockHeader, payload []byte) error {
 func (l *loader) Foreign(payload []byte) error {
 	l.tx.Select(l.foreignDB)
 	defer func() { l.foreignDB = l.tx.DB() }()
-	for len(payload) > 0 {
-		if payload[0] == '#' {
-			_, payload, _ = bytes.Cut(payload, []byte("\n"))
+	for rest := payload; len(rest) > 0; {
+		if rest[0] == '#' {
+			_, rest, _ = bytes.Cut(rest, []byte("\n"))
 			continue
 		}
-		n, args, err := op.ReadCommand(payload, l.args[:0])
+		n, args, err := op.ReadCommand(rest, l.args[:0])
+		if err == nil {
+			l.args = args
+			err = l.foreign(args)
+		}
 		if err != nil {
-			return err
+			return &aof.CommandError{Offset: int64(len(payload) - len(rest)), Err: err}
 		}
-		l.args, payload = args, payload[n:]
-		if err := l.foreign(args); err != nil {
-			return err
-		}
+		rest = rest[n:]
 	}
 	return nil
 }
@@ -107,15 +120,18 @@ func (l *loader) foreign(args [][]byte) error {
 	case name == "MULTI" || name == "EXEC":
 		return nil
 	case name == "SELECT" && len(args) == 2:
-		var db int
-		if _, err := fmt.Sscanf(string(args[1]), "%d", &db); err != nil || db < 0 || db >= l.tx.DBs() {
-			return fmt.Errorf("the log selects database %q, but there are %d", args[1], l.tx.DBs())
+		db, err := strconv.Atoi(string(args[1]))
+		if err != nil || db < 0 {
+			return fmt.Errorf("it selects database %q", args[1])
+		}
+		if db >= l.tx.DBs() {
+			return tooFewDatabases(db, l.tx.DBs())
 		}
 		l.tx.Select(db)
 		return nil
 	}
 	if l.e.opt.Foreign == nil {
-		return fmt.Errorf("the log holds command '%.128s' of another server, which cannot be run here", args[0])
+		return fmt.Errorf("it holds command '%.128s' of another server, which cannot be run here", args[0])
 	}
 	return l.e.opt.Foreign(l.tx, args)
 }

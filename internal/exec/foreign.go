@@ -19,14 +19,19 @@ func (l loader) DB() int  { return l.db }
 // answers with an error did not fit the data before it.
 func RunForeign(table *command.Table) func(tx *shard.Tx, args [][]byte) error {
 	w := resp.NewWriter(2)
-	return func(tx *shard.Tx, args [][]byte) error {
+	return func(tx *shard.Tx, args [][]byte) (err error) {
 		spec := table.Lookup(args)
 		if spec == nil || spec.Run == nil || spec.Flags&command.Unlocked != 0 {
-			return fmt.Errorf("Unknown command '%.128s' reading the append only file", args[0])
+			return fmt.Errorf("it holds command '%.128s' of another server, which kevy does not have", args[0])
 		}
 		if !spec.ArityFits(len(args)) {
 			return spec.ArityError()
 		}
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("command '%.128s' panicked: %v", args[0], p)
+			}
+		}()
 		w.Reset()
 		spec.Run(&command.Ctx{Spec: spec, Args: args, Tx: tx, W: w, Session: loader{tx.DB()}})
 		if b := w.Bytes(); len(b) > 0 && b[0] == '-' {

@@ -122,7 +122,8 @@ func setExpiry(c *command.Ctx, unitMs, baseMs int64) {
 		c.W.Int(0)
 		return
 	}
-	if atMs <= c.Tx.NowMs() {
+	// In a log the end of a key that has expired stands by itself, if it came.
+	if atMs <= c.Tx.NowMs() && !c.Tx.Replaying() {
 		c.Tx.Del(key)
 	} else {
 		c.Tx.ExpireAt(key, atMs)

@@ -53,7 +53,7 @@ func runGetEX(c *command.Ctx) {
 		return
 	}
 	c.W.Bulk(value)
-	if atMs <= c.Tx.NowMs() {
+	if atMs <= c.Tx.NowMs() && !c.Tx.Replaying() {
 		c.Tx.Del(key)
 		return
 	}
