@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -70,6 +71,9 @@ func Build() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := lookAtSources(root); err != nil {
+		return "", err
+	}
 	h := fnv.New64a()
 	h.Write([]byte(root))
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("kevy-test-%d-%x", os.Getuid(), h.Sum64()))
@@ -97,6 +101,24 @@ func Build() (string, error) {
 		return "", fmt.Errorf("go build ./cmd/kevy-server: %w\n%s", err, text)
 	}
 	return out, nil
+}
+
+// lookAtSources asks for the state of every Go file of the module. go test keeps the result of a test and
+// repeats it while nothing that the test looked at has changed; what a server is built from, by a go command
+// of its own, would not count otherwise.
+func lookAtSources(root string) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
+			return filepath.SkipDir
+		}
+		if !d.IsDir() && (filepath.Ext(path) == ".go" || d.Name() == "go.sum") && !strings.HasSuffix(path, "_test.go") {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
 }
 
 // Root is the directory of go.mod.
