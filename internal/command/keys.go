@@ -58,8 +58,13 @@ func (f KeyFlags) Names() []string {
 	return out
 }
 
-// One is the spec of a single key at argument i.
-func One(i int, f KeyFlags) []KeySpec { return []KeySpec{Range(i, 0, 1, f)} }
+// One is the spec of a single key at argument i. note, at most one, is what
+// COMMAND INFO says beside the flags.
+func One(i int, f KeyFlags, note ...string) []KeySpec {
+	ks := Range(i, 0, 1, f)
+	ks.Notes = strings.Join(note, " ")
+	return []KeySpec{ks}
+}
 
 // Range is the spec of keys from argument first to last (relative to first,
 // negative from the end), every step-th.

@@ -23,7 +23,7 @@ func bitField() *command.Spec {
 // bitFieldKeys: BITFIELD changes its key unless it knows GET and OVERFLOW only.
 func bitFieldKeys() []command.KeySpec {
 	const reads, changes = command.RO | command.Access, command.RW | command.Access | command.Update
-	keys := command.One(1, changes|command.VariableFlags)
+	keys := command.One(1, changes|command.VariableFlags, "This command allows both access and modification of the key")
 	keys[0].Vary = func(args [][]byte) command.KeyFlags {
 		for rest := args[2:]; len(rest) > 0; {
 			switch {

@@ -5,7 +5,7 @@ import "kevy/internal/command"
 func getEX() *command.Spec {
 	return &command.Spec{
 		Name: "getex", Arity: -2, Flags: command.Write | command.Fast, Category: command.CatString,
-		Keys:  command.One(1, command.RW|command.Access|command.Update),
+		Keys:  command.One(1, command.RW|command.Access|command.Update, "RW and UPDATE because it changes the TTL"),
 		Group: "string", Since: "6.2.0", Complexity: "O(1)",
 		Syntax:  "key [EX seconds | PX milliseconds | EXAT unix-seconds | PXAT unix-milliseconds | PERSIST]",
 		Summary: "Answers the key's string and changes its expiry.",

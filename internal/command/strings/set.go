@@ -18,7 +18,7 @@ func set() *command.Spec {
 
 // setKeys: SET reads what it overwrites only with GET.
 func setKeys() []command.KeySpec {
-	keys := command.One(1, command.RW|command.Access|command.Update|command.VariableFlags)
+	keys := command.One(1, command.RW|command.Access|command.Update|command.VariableFlags, "RW and ACCESS due to the optional `GET` argument")
 	keys[0].Vary = func(args [][]byte) command.KeyFlags {
 		for _, option := range args[3:] {
 			if command.EqualFold(option, "GET") {
