@@ -1,3 +1,3 @@
-// Package clients uses the server as its clients do: through go-redis, redis-cli, redis-benchmark and
-// python3-redis, each as a program or library of its own and unchanged.
+// Package clients uses the server as its clients do, through their own programs, unchanged: redis-cli,
+// redis-benchmark and python3-redis. Package goredis below it does the same for go-redis.
 package clients
