@@ -148,6 +148,9 @@ func (r *recovery) skipInBase(f *logFile, random uint32, reason string) error {
 // baseDamage leaves out the bytes of a base up to an offset, if the mode is to
 // skip.
 func (r *recovery) baseDamage(f *logFile, to int64, reason string) error {
+	if r.mode == RecoverTruncate {
+		reason += " (a part of a base is no state of the store, so it cannot be truncated, only skipped)"
+	}
 	if r.mode != RecoverSkip {
 		return &DamageError{File: f.name, Offset: f.at, Reason: reason}
 	}

@@ -198,3 +198,49 @@ func TestTakenOverIsNotGuessed(t *testing.T) {
 		again.mustClose()
 	}
 }
+
+// A segment of ours in which nothing but another server's commands, or damage,
+// stands begins behind any cut: a base has to take its place all the same.
+func TestBaseReplacesASegmentWithoutOps(t *testing.T) {
+	fs := vfs.NewMem()
+	l, _ := openLog(t, testOptions(fs))
+	l.set(0, "own", "1")
+	cut, err := l.Cut()
+	if err == nil {
+		err = rewriteAll(l, cut)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mustClose()
+	const name = "data/appendonlydir/appendonly.aof.2.incr.aof"
+	own := readFileText(t, fs, name)
+	for what, text := range map[string]string{
+		"commands": own + commandText("SELECT", "0") + commandText("INCR", "n"),
+		"damage":   strings.Replace(own, "#kevy-file", "#kevy-fool", 1),
+	} {
+		t.Run(what, func(t *testing.T) {
+			fs := fs.Clone()
+			writeFileText(t, fs, name, text)
+			l, _, err := tryOpenLog(t, testOptions(fs), RecoverSkip)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.ops = []string{"0 own 1", "0 left out"}
+			cut, err := l.Cut()
+			if err == nil {
+				err = rewriteAll(l, cut)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.mustClose()
+			if manifest := readFileText(t, fs, "data/appendonlydir/"+manifestName); strings.Contains(manifest, "aof.2.incr") {
+				t.Errorf("the manifest lists it:\n%s", manifest)
+			}
+			again, rec := openLog(t, testOptions(fs))
+			check(t, "commands", len(rec.foreign), 0)
+			again.mustClose()
+		})
+	}
+}

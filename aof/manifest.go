@@ -83,6 +83,7 @@ func readManifest(fsys vfs.FS, dir string) (m manifest, found bool, err error) {
 	}
 	m, at, reason := parseManifest(data)
 	if reason != "" {
+		reason += " (no file of the log is read before it is set right by hand: it has a line for each, in the order of reading)"
 		return manifest{}, false, &DamageError{File: name, Offset: int64(at), Reason: reason}
 	}
 	return m, true, nil

@@ -328,7 +328,9 @@ func (r *recovery) readFile(name string, seq int64, follows bool) (err error) {
 		return nil
 	}
 	f.segment.last, f.segment.bytes = r.last, f.w.size
-	r.segments = append(r.segments, f.segment)
+	if f.pure || r.last >= f.segment.first {
+		r.segments = append(r.segments, f.segment)
+	} // else a base is not to take it for the log behind its cut
 	inode, err := file.Inode()
 	if err != nil {
 		return err

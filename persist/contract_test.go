@@ -726,13 +726,13 @@ func TestWhatKeepsAGenerationFromGoingOn(t *testing.T) {
 		must(t, m.close())
 		rewrite(gen, []byte("kevy-feed-generation 1\n"))(t, m)
 		var bad *FileError
-		if err := m.open(); !errors.As(err, &bad) || bad.File != gen || !strings.Contains(err.Error(), "--new-generation") {
+		if err := m.open(); !errors.As(err, &bad) || bad.File != gen || !strings.Contains(err.Error(), "--recover") {
 			t.Fatal(err)
 		}
 		// With that choice the start succeeds, on a history of its own.
 		facts, err := m.recover(NoSidecars(m.fs, "data", modelShards))
 		must(t, err)
-		facts.NewHistory = "--new-generation"
+		facts.NewHistory = "a damaged file"
 		c, err := OpenContract(NoSidecars(m.fs, "data", modelShards), facts, nowSec)
 		must(t, err)
 		if h := c.History(); h.Resumed || len(h.Streams[0].Lineage) != 0 {

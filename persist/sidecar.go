@@ -297,7 +297,7 @@ func ReadSidecars(fsys vfs.FS, dir string, n int) (*Sidecars, error) {
 			return nil, err
 		default:
 			if s.streams[i], err = parseStream(name, data, i, n); err != nil {
-				return nil, fmt.Errorf("%w (start with --new-generation to give the feed a new history)", err)
+				return nil, fmt.Errorf("%w (start with --recover truncate or skip to give the feed a new history)", err)
 			}
 		}
 		if err := s.readMark(i); err != nil {
