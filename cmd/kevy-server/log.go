@@ -16,7 +16,7 @@ import (
 func openLog(cfg *config.Config, stdout io.Writer) (log *slog.Logger, closeLog func(), err error) {
 	out, closeLog := stdout, func() {}
 	if name := cfg.LogFile.Load(); name != "" {
-		file, err := openLogFile(cfg.Path(name))
+		file, err := openLogFile(cfg.Path(name), cfg.Dir.Load())
 		if err != nil {
 			return nil, nil, fmt.Errorf("the log file cannot be opened, choose another with --logfile: %w", err)
 		}
@@ -51,9 +51,13 @@ type logFile struct {
 	file *os.File // guarded by mu
 }
 
-func openLogFile(path string) (*logFile, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
+// openLogFile opens the file in a directory that exists; the data directory is
+// made, as it would be in a moment.
+func openLogFile(path, dataDir string) (*logFile, error) {
+	if filepath.Dir(path) == filepath.Clean(dataDir) {
+		if err := os.MkdirAll(dataDir, 0o755); err != nil {
+			return nil, err
+		}
 	}
 	l := &logFile{path: path}
 	var err error

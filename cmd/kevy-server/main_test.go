@@ -54,6 +54,9 @@ func TestHelpAndVersion(t *testing.T) {
 func TestLogFileIsFollowedWhenMoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "logs", "kevy.log")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	cfg, err := config.Load([]string{"--dir", dir, "--logfile", "logs/kevy.log"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"kevy/internal/config"
 	"kevy/internal/server"
@@ -17,6 +21,9 @@ import (
 
 // serve runs the server until a signal or SHUTDOWN ends it.
 func serve(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if err := checkFirstWord(args); err != nil {
+		return err
+	}
 	cfg, err := config.Load(args, stdin)
 	if err != nil {
 		return fmt.Errorf("the settings are not right:\n%w", err)
@@ -26,28 +33,7 @@ func serve(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer closeLog()
-	for _, s := range cfg.GivenWithoutEffect() {
-		log.Warn("this setting has no effect", "setting", s.Name, "value", s.Text(), "why", s.Why())
-	}
-
-	ctx, stop := closeOnSignal(log)
-	defer stop()
-	pid := pidFile{path: cfg.PIDFile.Load()}
-	if pid.path != "" {
-		pid.path = cfg.Path(pid.path)
-	}
-	defer pid.remove()
-	err = server.Run(ctx, cfg, log, func(addr string) {
-		if cfg.Port.Load() == 0 {
-			fmt.Fprintf(stdout, "listening on %s\n", addr)
-		}
-		log.Info("ready to accept connections", "address", addr)
-		// Only a server that has the directory may say that it is its.
-		if err := pid.write(); err != nil {
-			log.Warn("the pid file cannot be written", "error", err)
-		}
-	})
-	if err != nil {
+	if err := run(cfg, log, stdout); err != nil {
 		if cfg.LogFile.Load() != "" {
 			log.Error("the server has stopped", "error", err)
 		}
@@ -57,9 +43,86 @@ func serve(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	return nil
 }
 
+// checkFirstWord refuses a word that looks like a subcommand and names no file.
+func checkFirstWord(args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.ContainsAny(args[0], "./") {
+		return nil
+	}
+	if _, err := os.Stat(args[0]); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%q was taken for a configuration file, and there is none of that name; the subcommand is serve, as in kevy-server serve --port 7000", args[0])
+}
+
+// run serves; when it has returned, no signal ends the process any more.
+func run(cfg *config.Config, log *slog.Logger, stdout io.Writer) error {
+	ctx, stop := closeOnSignal(log)
+	defer stop()
+	log.Info("starting", startFacts(cfg)...)
+	for _, s := range cfg.GivenWithoutEffect() {
+		warnWithoutEffect(log, s)
+	}
+	if err := checkDirectory(cfg, log); err != nil {
+		return err
+	}
+	warnOfExposure(cfg, log)
+	warnOfMaxMemory(cfg, log)
+	pid := pidFile{path: cfg.PIDFile.Load()}
+	if pid.path != "" {
+		pid.path = cfg.Path(pid.path)
+	}
+	defer pid.remove()
+	err := server.Run(ctx, cfg, log, func(addr string) {
+		if cfg.Port.Load() == 0 {
+			fmt.Fprintf(stdout, "listening on %s\n", addr)
+		}
+		log.Info("ready to accept connections", "address", addr)
+		// Only a server that has the directory may say that it is its.
+		if err := pid.write(); err != nil {
+			log.Warn("the pid file cannot be written", "error", err)
+		}
+	})
+	return advise(err, cfg.Dir.Load())
+}
+
+// startFacts are what a reader of the log asks first.
+func startFacts(cfg *config.Config) []any {
+	facts := []any{"version", server.Version(), "pid", os.Getpid(), "dir", cfg.Dir.Load()}
+	if file := cfg.File(); file != "" {
+		facts = append(facts, "file", file)
+	}
+	if cfg.AppendOnly.Load() {
+		facts = append(facts, "appendfsync", cfg.AppendFsync.String())
+	} else {
+		facts = append(facts, "appendonly", "no")
+	}
+	return append(facts, "shards", cfg.Shards.Load(), "bind", strings.Join(cfg.Bind.Load(), " "), "port", cfg.Port.Load())
+}
+
+func warnWithoutEffect(log *slog.Logger, s *config.Setting) {
+	log.Warn("this setting has no effect", "setting", s.Name, "value", s.Text(), "why", s.Why())
+}
+
+// warnOfMaxMemory answers those who set a bound while the server runs: they
+// count on it.
+func warnOfMaxMemory(cfg *config.Config, log *slog.Logger) {
+	cfg.OnChange(func() error {
+		if cfg.MaxMemoryBytes.Load() != 0 {
+			warnWithoutEffect(log, cfg.Lookup("maxmemory"))
+		}
+		return nil
+	}, &cfg.MaxMemoryBytes)
+}
+
+// repeatWindow is how long after a first signal others count for the same one:
+// wrappers and terminals pass on what the process has got as well.
+const repeatWindow = time.Second
+
 // closeOnSignal returns a context that ends with the first SIGTERM or SIGINT,
-// for a clean close; the second one ends the process.
+// for a clean close; one later than repeatWindow ends the process. After stop
+// none has an effect. SIGHUP, as of a terminal that goes, never has.
 func closeOnSignal(log *slog.Logger) (ctx context.Context, stop func()) {
+	signal.Ignore(syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -68,22 +131,33 @@ func closeOnSignal(log *slog.Logger) (ctx context.Context, stop func()) {
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
-		select {
-		case s := <-signals:
-			log.Info("closing; a second signal ends the process at once", "signal", s.String())
-			cancel()
-		case <-done:
-			return
-		}
-		select {
-		case s := <-signals:
-			log.Warn("ended before the close was complete", "signal", s.String())
-			os.Exit(exitOfSignal(s))
-		case <-done:
+		var first time.Time
+		for {
+			var s os.Signal
+			select {
+			case s = <-signals:
+			case <-done:
+				return
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				log.Info("closing; a signal more than a second from now ends the process at once", "signal", s.String())
+				cancel()
+			case time.Since(first) >= repeatWindow:
+				log.Warn("ended before the close was complete", "signal", s.String())
+				os.Exit(exitOfSignal(s))
+			}
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(signals)
+		// Ignored, not given back: the default would end a process that has closed.
+		signal.Ignore(syscall.SIGTERM, os.Interrupt)
 		close(done)
 		wg.Wait()
 		cancel()

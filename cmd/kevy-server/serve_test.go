@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"kevy/internal/config"
 	"kevy/tests/process"
 	"kevy/tests/wire"
 )
@@ -129,6 +130,9 @@ func TestServe(t *testing.T) {
 	if status := second.end(t); status != 1 || !strings.Contains(second.stderr.String(), "--port") || !strings.Contains(second.stderr.String(), port) {
 		t.Errorf("a taken port: status %d, %s", status, second.stderr.String())
 	}
+	if log, err := os.ReadFile(filepath.Join(dir, "kevy.log")); err != nil || !strings.Contains(strings.SplitN(string(log), "\n", 2)[0], "version=") {
+		t.Errorf("the first line of the log, %v: %s", err, log)
+	}
 	third := start(t, nil, nil, path, "--port", "0", "--dir", dir)
 	if status := third.end(t); status != 1 || !strings.Contains(third.stderr.String(), dir) {
 		t.Errorf("a taken directory: status %d, %s", status, third.stderr.String())
@@ -144,7 +148,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("the pid file stays: %v", err)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "kevy.log"))
-	for _, want := range []string{"ready to accept connections", "address=" + addr, "this setting has no effect", "setting=maxmemory", "signal=terminated", "msg=closed"} {
+	for _, want := range []string{"msg=starting", "pid=" + strconv.Itoa(p.cmd.Process.Pid), "dir=" + dir, "appendfsync=everysec", "shards=16", "bind=127.0.0.1", "ready to accept connections", "address=" + addr, "this setting has no effect", "setting=maxmemory", "signal=terminated", "msg=closed"} {
 		if !strings.Contains(string(log), want) {
 			t.Errorf("%q is not in the log: %v\n%s", want, err, log)
 		}
@@ -169,18 +173,190 @@ func TestBadSettingsStopTheStart(t *testing.T) {
 	}
 }
 
-func TestSecondSignalEndsAtOnce(t *testing.T) {
+// TestSignals: a first one closes, what comes within a second is the same one
+// again, the next ends the process; SIGHUP is none of them.
+func TestSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p := start(t, nil, []string{"KEVY_TEST_ENDLESS_CLOSE=1"}, os.Args[0])
 		p.until(t, "started")
-		for _, after := range []string{"closing", "ended before the close was complete"} {
+		send := func(s syscall.Signal) {
 			if err := p.cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
-			p.until(t, after)
 		}
+		send(syscall.SIGHUP)
+		send(s)
+		send(s)
+		p.until(t, "closing")
+		for range 5 {
+			send(s)
+		}
+		time.Sleep(repeatWindow + 100*time.Millisecond)
+		if err := p.cmd.Process.Signal(syscall.Signal(0)); err != nil {
+			t.Errorf("%v: a repeated signal ended the process: %v", s, err)
+		}
+		send(s)
+		p.until(t, "ended before the close was complete")
 		if status := p.end(t); status != 128+int(s) {
 			t.Errorf("%v: status %d", s, status)
+		}
+	}
+}
+
+// TestSignalsAfterTheClose sends them from the moment of the close to the end.
+func TestSignalsAfterTheClose(t *testing.T) {
+	p := start(t, nil, nil, serverBinary(t), "--port", "0", "--dir", t.TempDir())
+	p.until(t, "ready to accept connections")
+	stop := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = p.cmd.Process.Signal(syscall.SIGTERM)
+			}
+		}
+	}()
+	p.until(t, "msg=closed")
+	status := p.end(t)
+	close(stop)
+	<-stopped
+	if status != 0 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// refused runs a server that must not start and returns what it says.
+func refused(t *testing.T, args ...string) string {
+	t.Helper()
+	p := start(t, nil, nil, serverBinary(t), args...)
+	if status := p.end(t); status != 1 {
+		t.Errorf("%q: status %d, %s", args, status, p.stderr.String())
+	}
+	return p.stderr.String()
+}
+
+func TestStartIsRefusedWithAdvice(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--port", "0", "--dir", filepath.Join(file, "data")}, "choose another directory with --dir"},
+		{[]string{"--port", "0", "--dir", dir, "--bind", "192.0.2.1"}, "set bind to those it has"},
+		{[]string{"--port", "0", "--dir", dir, "--logfile", "missing/kevy.log"}, "choose another with --logfile"},
+		{[]string{"srve"}, "kevy-server serve"},
+		{[]string{"srve", "--port", "0"}, `"srve" was taken for a configuration file`},
+	} {
+		if text := refused(t, test.args...); !strings.Contains(text, test.want) {
+			t.Errorf("%q: %q is not in\n%s", test.args, test.want, text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "missing")); !os.IsNotExist(err) {
+		t.Errorf("a directory was made for the log: %v", err)
+	}
+}
+
+// settings loads options and returns a log that writes to the buffer.
+func settings(t *testing.T, args ...string) (*config.Config, *slog.Logger, *bytes.Buffer) {
+	t.Helper()
+	cfg, err := config.Load(args, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	return cfg, slog.New(slog.NewTextHandler(&out, nil)), &out
+}
+
+func TestCheckDirectory(t *testing.T) {
+	const memoryOnly, snapshot = "level=WARN msg=\"appendonly no: the data is in memory only", "level=WARN msg=\"RDB files are not read yet"
+	for _, test := range []struct {
+		holds, appendOnly string
+		refused           bool
+		warns             []string
+	}{
+		{"", "yes", false, nil},
+		{"", "no", false, []string{memoryOnly}},
+		{"MANIFEST appendonlydir", "yes", false, nil},
+		{"MANIFEST", "no", true, nil},
+		{"appendonlydir", "no", true, nil},
+		{"dump.rdb", "yes", false, []string{snapshot}},
+		{"dump.rdb", "no", false, []string{memoryOnly, snapshot}},
+		{"dump.rdb MANIFEST", "yes", false, []string{snapshot}},
+		{"dump.rdb appendonlydir", "yes", false, nil},
+		{"other.rdb", "yes", false, nil},
+	} {
+		dir := t.TempDir()
+		for _, name := range strings.Fields(test.holds) {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg, log, out := settings(t, "--dir", dir, "--appendonly", test.appendOnly)
+		err := checkDirectory(cfg, log)
+		if (err != nil) != test.refused || err != nil && !(strings.Contains(err.Error(), dir) && strings.Contains(err.Error(), "--appendonly yes") && strings.Contains(err.Error(), "--dir")) {
+			t.Errorf("%q with appendonly %s: %v", test.holds, test.appendOnly, err)
+		}
+		if n := strings.Count(out.String(), "\n"); n != len(test.warns) {
+			t.Errorf("%q with appendonly %s: %d lines\n%s", test.holds, test.appendOnly, n, out)
+		}
+		for _, want := range test.warns {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q with appendonly %s: %q is not in\n%s", test.holds, test.appendOnly, want, out)
+			}
+		}
+	}
+}
+
+func TestExposure(t *testing.T) {
+	for _, test := range []struct{ bind, want string }{
+		{"127.0.0.1 ::1 localhost 127.9.9.9 -::1", ""},
+		{"0.0.0.0", "0.0.0.0"},
+		{"* -::*", "* ::*"},
+		{"127.0.0.1 10.0.0.1", "10.0.0.1"},
+		{"some.name", "some.name"},
+	} {
+		if got := strings.Join(beyondLoopback(strings.Fields(test.bind)), " "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.bind, got, test.want)
+		}
+	}
+	cfg, log, out := settings(t, "--bind", "*")
+	warnOfExposure(cfg, log)
+	if text := out.String(); strings.Contains(text, "WARN") || !strings.Contains(text, "are refused") {
+		t.Errorf("in protected mode: %s", text)
+	}
+	if err := cfg.Set([]config.Pair{{Name: "protected-mode", Value: "no"}}); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "everyone who reaches these addresses has full access") {
+		t.Errorf("out of it: %s", text)
+	}
+	cfg, log, out = settings(t, "--protected-mode", "no")
+	warnOfExposure(cfg, log)
+	if out.Len() != 0 {
+		t.Errorf("on loopback: %s", out)
+	}
+}
+
+func TestMaxMemoryIsSaidToHaveNoEffect(t *testing.T) {
+	cfg, log, out := settings(t)
+	warnOfMaxMemory(cfg, log)
+	for _, test := range []struct {
+		value string
+		warns int
+	}{{"1gb", 1}, {"0", 1}, {"5", 2}} {
+		if err := cfg.Set([]config.Pair{{Name: "maxmemory", Value: test.value}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "setting=maxmemory"); n != test.warns {
+			t.Errorf("after %s: %d warnings\n%s", test.value, n, out)
 		}
 	}
 }

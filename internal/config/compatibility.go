@@ -71,13 +71,13 @@ func (c *Config) registerCompatibility() {
 	flag("dynamic-hz", true)
 	integer("shutdown-timeout", 10, 0, maxInt32)
 	shutdown := anyOf("default", "save", "nosave", "now", "force")
-	words("shutdown-on-sigint", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, a second one ends the process at once")
-	words("shutdown-on-sigterm", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, a second one ends the process at once")
+	words("shutdown-on-sigint", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, another one more than a second later ends the process at once")
+	words("shutdown-on-sigterm", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, another one more than a second later ends the process at once")
 	flag("enable-protected-configs", false).startOnly().noEffect("settings marked so in Redis are set at the start only")
 	flag("enable-module-command", false).startOnly().noEffect("there are no modules")
 
 	t.group = "Redis: snapshots and log"
-	t.words(&Words{form: "pairs of seconds and changes", check: checkSavePoints, adds: true}, "save", "", "").noEffect("the log keeps every write; no RDB files are written")
+	t.words(&Words{form: "pairs of seconds and changes", check: checkSavePoints, adds: true}, "save", "", "").noEffect("no RDB files are written; what keeps every write is the log, with appendonly yes")
 	checked("dbfilename", "dump.rdb", "file name", checkFileName).protect()
 	flag("rdbcompression", true)
 	flag("rdbchecksum", true).startOnly()

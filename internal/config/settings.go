@@ -79,7 +79,7 @@ func (c *Config) register() {
 
 	t.group = "Memory and encodings"
 	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory at which keys are evicted, or writes refused. 0: no bound.").
-		noEffect("memory is not bounded: nothing is evicted and no write is refused for it")
+		noEffect("memory is not bounded: nothing is evicted yet, and no write is refused for it; a start or CONFIG SET with a bound is logged as a warning")
 	enum(t, &c.MaxMemoryPolicy, "maxmemory-policy", NoEviction, []Choice[EvictionPolicy]{
 		{"volatile-lru", VolatileLRU}, {"volatile-lfu", VolatileLFU}, {"volatile-random", VolatileRandom}, {"volatile-ttl", VolatileTTL},
 		{"allkeys-lru", AllKeysLRU}, {"allkeys-lfu", AllKeysLFU}, {"allkeys-random", AllKeysRandom}, {"noeviction", NoEviction},
