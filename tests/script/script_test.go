@@ -43,14 +43,14 @@ func TestCommands(t *testing.T) {
 	}
 	// With -rewrite the oracle comes first: what it answers is what stands in the scripts.
 	if os.Getenv("KEVY_ORACLE") != "" {
-		o := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no"}})
+		o := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no", "--enable-debug-command", "yes"}})
 		run("oracle", Target{Dial: o.Dial, Oracle: true})
 		if *rewrite {
 			return
 		}
 	}
 	subject := process.Subject(t)
-	s := process.Start(t, subject, process.Config{})
+	s := process.Start(t, subject, process.Config{Args: []string{"--enable-debug-command", "yes"}})
 	run("server", Target{Dial: s.Dial, Oracle: subject.Redis})
 }
 
