@@ -18,8 +18,9 @@ func (r *recovery) loadBase() (err error) {
 	file, err := r.log.dir.fs.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if r.mode != RecoverSkip {
-			return &DamageError{File: name, Reason: "the manifest lists it, and it is not there"}
+			return r.baseError(name, 0, "the manifest lists it, and it is not there")
 		}
+		r.lostBase = true
 		return r.missing(name)
 	}
 	if err != nil {
@@ -148,11 +149,8 @@ func (r *recovery) skipInBase(f *logFile, random uint32, reason string) error {
 // baseDamage leaves out the bytes of a base up to an offset, if the mode is to
 // skip.
 func (r *recovery) baseDamage(f *logFile, to int64, reason string) error {
-	if r.mode == RecoverTruncate {
-		reason += " (a part of a base is no state of the store, so it cannot be truncated, only skipped)"
-	}
 	if r.mode != RecoverSkip {
-		return &DamageError{File: f.name, Offset: f.at, Reason: reason}
+		return r.baseError(f.name, f.at, reason)
 	}
 	cut, err := r.quarantine(f, to, reason)
 	if err != nil {
@@ -161,6 +159,13 @@ func (r *recovery) baseDamage(f *logFile, to int64, reason string) error {
 	r.report.Damaged = append(r.report.Damaged, *cut)
 	f.at = to
 	return nil
+}
+
+func (r *recovery) baseError(name string, at int64, reason string) error {
+	if r.mode == RecoverTruncate {
+		reason += " (a part of a base is no state of the store, so it cannot be truncated, only skipped)"
+	}
+	return &DamageError{File: name, Offset: at, Reason: reason}
 }
 
 // BaseWriter writes the base of a rewrite. One goroutine may use it; exactly one

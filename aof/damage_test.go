@@ -313,3 +313,36 @@ func TestForgedBlockLines(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A base that the manifest does not find may be one beside it: it is not removed
+// like other leftovers.
+func TestBaseUnderAnotherNameIsKept(t *testing.T) {
+	fs := vfs.NewMem()
+	l, _ := openLog(t, testOptions(fs))
+	l.set(0, "a", "1")
+	cut, err := l.Cut()
+	if err == nil {
+		err = rewriteAll(l, cut)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mustClose()
+	base := readFileText(t, fs, "data/appendonlydir/appendonly.aof.1.base.aof")
+	manifest := "data/appendonlydir/" + manifestName
+	writeFileText(t, fs, manifest, strings.Replace(readFileText(t, fs, manifest), "appendonly.aof.1.base", "appendonly.aof.3.base", 1))
+	for _, mode := range []RecoverMode{RecoverRefuse, RecoverTruncate} {
+		var damage *DamageError
+		if _, _, err := tryOpenLog(t, testOptions(fs), mode); !errors.As(err, &damage) || !strings.Contains(damage.File, "aof.3.base") {
+			t.Fatalf("mode %d: %v", mode, err)
+		}
+	}
+	l, _, err = tryOpenLog(t, testOptions(fs), RecoverSkip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mustClose()
+	kept := mustList(t, fs, "data/quarantine")
+	check(t, "files kept", len(kept), 1)
+	check(t, "the file kept", readFileText(t, fs, "data/quarantine/"+kept[0]), base)
+}

@@ -145,6 +145,13 @@ func (r *recovery) tidy() error {
 		_, segment := parseSeq(info.Name, segmentSuffix)
 		temp := strings.HasPrefix(info.Name, tempPrefix+filePrefixName) || info.Name == manifestName+".tmp" || info.Name == failedSyncName+".tmp"
 		history := slices.Contains(r.manifest.history, info.Name)
+		if base && r.lostBase {
+			// It may be the one that the manifest meant.
+			if err := r.setInQuarantine(d.logPath(info.Name)); err != nil {
+				return err
+			}
+			continue
+		}
 		if base || segment || temp || history {
 			r.note("%s is left over and removed", d.logPath(info.Name))
 			if err := d.fs.Remove(d.logPath(info.Name)); err != nil {
@@ -190,15 +197,20 @@ func (r *recovery) putAway(s spareSegment) error {
 			}
 		}
 	}
-	to, err := r.quarantineName(s.name, 0)
+	return r.setInQuarantine(s.name)
+}
+
+// setInQuarantine moves a file that does not belong to the log.
+func (r *recovery) setInQuarantine(name string) error {
+	to, err := r.quarantineName(name, 0)
 	if err != nil {
 		return err
 	}
-	r.note("%s does not belong to the log and is put in quarantine as %s", s.name, to)
-	if err := d.fs.Rename(s.name, to); err != nil {
+	r.note("%s does not belong to the log and is put in quarantine as %s", name, to)
+	if err := r.log.dir.fs.Rename(name, to); err != nil {
 		return err
 	}
-	return d.fs.SyncDir(filepath.Dir(to))
+	return r.log.dir.fs.SyncDir(filepath.Dir(to))
 }
 
 // lowest is the LSN with which the listed segments begin.

@@ -138,6 +138,7 @@ type recovery struct {
 	segments []*segment
 	ended    bool // RecoverTruncate has ended the log
 	gone     bool // because the file was not there
+	lostBase bool // the base that is listed was not there
 
 	// The file that the log goes on in; nil if it must be a new one.
 	tail *segment
