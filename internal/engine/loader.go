@@ -22,6 +22,7 @@ type loader struct {
 	baseDB    int // the database that the base is in
 	foreignDB int // the database that another server's commands are in
 	args      [][]byte
+	misfits   int // ops that were left out
 }
 
 func newLoader(e *Engine, counted *feed.Recovery) *loader {
@@ -53,12 +54,25 @@ func (l *loader) BasePayload(payload []byte) error {
 	}
 }
 
+// apply applies an op. Where damage was left out, what is behind it may not fit
+// any more, such as an element for a list whose DEL of a string is missing: it is
+// left out too.
 func (l *loader) apply(f *op.Frame) error {
 	if f.DB >= l.tx.DBs() {
 		return tooFewDatabases(f.DB, l.tx.DBs())
 	}
-	return l.tx.Apply(f)
+	err := l.tx.Apply(f)
+	if err == nil || l.e.opt.Recover != aof.RecoverSkip {
+		return err
+	}
+	if l.misfits++; l.misfits <= shownMisfits {
+		l.e.opt.Logger.Warn("an op does not fit what the damage has left, and is left out", "reason", err)
+	}
+	return nil
 }
+
+// shownMisfits bounds how many of them the store's own log shows.
+const shownMisfits = 10
 
 func tooFewDatabases(db, dbs int) error {
 	return fmt.Errorf("it has keys in database %d, and there are %d databases: set databases to %d or more", db, dbs, db+1)

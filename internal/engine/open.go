@@ -20,6 +20,7 @@ type Report struct {
 	Keys    int
 	Took    time.Duration
 	Log     aof.Report
+	Misfits int    // ops that were left out because damage was
 	Resumed bool   // the feed's generations go on
 	Reason  string // why they do not
 }
@@ -27,13 +28,15 @@ type Report struct {
 // Verdict sums the report up in a word or two.
 func (r *Report) Verdict() string {
 	switch {
-	case len(r.Log.Damaged) > 0:
+	case r.repaired():
 		return "repaired"
 	case r.Log.Torn != nil:
 		return "torn tail cut"
 	}
 	return "clean"
 }
+
+func (r *Report) repaired() bool { return len(r.Log.Damaged) > 0 || r.Misfits > 0 }
 
 // Open opens the store, or makes a new one if there is none. Whatever it
 // returns, it holds no file or goroutine after an error.
@@ -158,7 +161,7 @@ func (e *Engine) openFiles() error {
 	}
 	e.newSet(manifest.Shards)
 	e.newSource()
-	sidecars, err := persist.ReadSidecars(fsys, dir, manifest.Shards)
+	sidecars, newHistory, err := e.readSidecars()
 	if err != nil {
 		return err
 	}
@@ -166,6 +169,9 @@ func (e *Engine) openFiles() error {
 	facts, err := e.recover(counted, sidecars)
 	if err != nil {
 		return err
+	}
+	if newHistory != "" {
+		facts.NewHistory = newHistory
 	}
 	if e.contract, err = persist.OpenContract(sidecars, facts, e.opt.NowMs()/1000); err != nil {
 		return err
@@ -175,7 +181,7 @@ func (e *Engine) openFiles() error {
 	if err := e.source.Open(e.archive(), history, counted); err != nil {
 		return err
 	}
-	if e.report.Log.Foreign || len(e.report.Log.Damaged) > 0 {
+	if e.report.Log.Foreign || e.report.repaired() {
 		// The files hold what no LSN numbers, or faults: a base replaces them.
 		if err := e.Rewrite(); err != nil {
 			return err
@@ -188,9 +194,13 @@ func (e *Engine) openFiles() error {
 func (e *Engine) readManifest() (persist.Manifest, error) {
 	now := e.opt.NowMs()
 	m, err := persist.ReadManifest(e.opt.FS, e.opt.Dir)
+	var bad *persist.FileError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		m = persist.Manifest{Shards: e.opt.Shards, CreatedMs: now}
+	case errors.As(err, &bad):
+		return m, fmt.Errorf("%w (what counts in it is the number of shards, which the second line of feed-0.gen says too: "+
+			"remove it and start with that number)", err)
 	case err != nil:
 		return m, err
 	case m.Shards != e.opt.Shards:
@@ -199,6 +209,19 @@ func (e *Engine) readManifest() (persist.Manifest, error) {
 	m.Runs++
 	m.LastOpenMs, m.LastVersion = now, e.opt.Version
 	return m, persist.WriteManifest(e.opt.FS, e.opt.Dir, m)
+}
+
+// readSidecars reads what the feed's files say. Where one is damaged nobody can
+// tell which cursors are good: newHistory then says why none is, if the start is
+// to go on over damage.
+func (e *Engine) readSidecars() (s *persist.Sidecars, newHistory string, err error) {
+	s, err = persist.ReadSidecars(e.opt.FS, e.opt.Dir, e.set.Shards())
+	var bad *persist.FileError
+	if errors.As(err, &bad) && (e.opt.Recover == aof.RecoverTruncate || e.opt.Recover == aof.RecoverSkip) {
+		e.opt.Logger.Warn("a file of the feed is damaged: the feed begins a new history", "error", bad)
+		return persist.NoSidecars(e.opt.FS, e.opt.Dir, e.set.Shards()), bad.Error(), nil
+	}
+	return s, "", err
 }
 
 // recover loads the log into the keyspace and returns what it found.
@@ -217,12 +240,15 @@ func (e *Engine) recover(counted *feed.Recovery, sidecars *persist.Sidecars) (fa
 	for _, st := range l.keys() {
 		e.report.Keys += st.Keys
 	}
+	e.report.Misfits = l.misfits
 	facts = counted.Finish(report.LastLSN)
-	facts.Tail = persist.Tail{LSN: report.Tail.LSN, CRC: report.Tail.CRC, Inode: report.Tail.Inode}
+	// Where the end of the log is another server's, or was left out, LSNs go on
+	// behind the last block that is there.
+	facts.Tail = persist.Tail{LSN: report.LastLSN, CRC: report.Tail.CRC, Inode: report.Tail.Inode}
 	if report.Foreign {
 		facts.NewHistory = "another server wrote to the log"
 	}
-	if len(report.Damaged) > 0 && facts.NewHistory == "" {
+	if e.report.repaired() && facts.NewHistory == "" {
 		facts.NewHistory = "damaged parts of the log were left out"
 	}
 	return facts, nil
