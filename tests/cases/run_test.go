@@ -30,7 +30,8 @@ type run struct {
 }
 
 // play runs steps on an emptied server and returns what each was answered.
-func play(addr string, steps []step) ([]string, error) {
+// done says whether an answer to a step of raw bytes is all that is expected.
+func play(addr string, steps []step, done func(i int, got string) bool) ([]string, error) {
 	if err := empty(addr); err != nil {
 		return nil, err
 	}
@@ -41,8 +42,8 @@ func play(addr string, steps []step) ([]string, error) {
 		}
 	}()
 	var out []string
-	for _, st := range steps {
-		text, err := r.step(st)
+	for i, st := range steps {
+		text, err := r.step(st, func(got string) bool { return done(i, got) })
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			text = "<none>"
@@ -87,7 +88,7 @@ func (r *run) conn(name string) (*wire.Conn, error) {
 	return c, err
 }
 
-func (r *run) step(st step) (string, error) {
+func (r *run) step(st step, done func(string) bool) (string, error) {
 	if st.op == "sleep" {
 		time.Sleep(time.Duration(st.n) * time.Millisecond)
 		return "", nil
@@ -110,7 +111,7 @@ func (r *run) step(st step) (string, error) {
 		}
 		return strings.Join(out, " "), nil
 	case "!":
-		return r.raw(c, st.raw)
+		return r.raw(c, st.raw, done)
 	}
 	args := make([][]byte, len(st.args))
 	for i, a := range st.args {
@@ -126,29 +127,36 @@ func (r *run) step(st step) (string, error) {
 	return read(c, replyTimeout)
 }
 
-// raw sends bytes and reads replies until the server falls silent or closes.
-func (r *run) raw(c *wire.Conn, data []byte) (string, error) {
+// raw sends bytes and reads replies until the server closes, or falls silent and has said what is expected.
+func (r *run) raw(c *wire.Conn, data []byte, done func(string) bool) (string, error) {
 	c.SetDeadline(time.Now().Add(10 * time.Second))
 	// The server may close before it has read all: what it answered counts.
 	sent := make(chan error, 1)
 	go func() { _, err := c.Write(data); sent <- err }()
 	var out []string
+	text := func() string {
+		if len(out) == 0 {
+			return "<none>"
+		}
+		return strings.Join(out, " ")
+	}
+	deadline := time.Now().Add(replyTimeout)
 	for {
-		text, err := read(c, silence)
+		reply, err := read(c, silence)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			break
+			if done(text()) || time.Now().After(deadline) {
+				break
+			}
+			continue
 		}
 		if err != nil {
 			out = append(out, "<closed>")
 			break
 		}
-		out = append(out, text)
+		out = append(out, reply)
 	}
 	<-sent
-	if len(out) == 0 {
-		return "<none>", nil
-	}
-	return strings.Join(out, " "), nil
+	return text(), nil
 }
 
 // read reads one reply that must begin within a time.

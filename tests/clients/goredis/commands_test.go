@@ -614,14 +614,27 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 
 	fails(t, c.ClusterSlots(ctx), "ERR This instance has cluster support disabled")
 	fails(t, c.ClusterShards(ctx), "ERR This instance has cluster support disabled")
-	for _, sub := range []string{"INFO", "NODES", "MYID"} {
-		fails(t, c.Do(ctx, "CLUSTER", sub), "ERR This instance has cluster support disabled")
+	subcommands, err := c.CommandList(ctx, &redis.FilterBy{Pattern: "cluster|*"}).Result()
+	if err != nil || len(subcommands) < 5 {
+		t.Errorf("subcommands of CLUSTER: %q, %v", subcommands, err)
+	}
+	for _, name := range subcommands {
+		info, err := c.Do(ctx, "COMMAND", "INFO", name).Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := []any{"CLUSTER", strings.TrimPrefix(name, "cluster|")}
+		for arity := info[0].([]any)[1].(int64); int64(len(args)) < max(arity, -arity); {
+			args = append(args, "1")
+		}
+		fails(t, c.Do(ctx, args...), "ERR This instance has cluster support disabled")
 	}
 	want(t, c.Do(ctx, "MODULE", "LIST"), any([]any{}))
 	holds(t, c.Do(ctx, "MODULE", "HELP"), isHelp)
 	holds(t, c.LastSave(ctx), func(at int64) bool { return at > 0 })
 	holds(t, c.BgRewriteAOF(ctx), func(text string) bool { return strings.HasPrefix(text, "Background append only file rewriting") })
 	holds(t, c.Do(ctx, "MEMORY", "HELP"), isHelp)
+	want(t, c.Do(ctx, "MEMORY", "PURGE"), any("OK"))
 	holds(t, c.Do(ctx, "OBJECT", "HELP"), isHelp)
 	if err := c.Do(ctx, "DEBUG", "SLEEP", "0").Err(); err == nil || !strings.HasPrefix(err.Error(), "ERR DEBUG command not allowed") {
 		t.Errorf("DEBUG: %v", err)
