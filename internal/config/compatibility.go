@@ -227,7 +227,7 @@ func anyOf(names ...string) func([]string) error {
 	return func(words []string) error {
 		for _, w := range words {
 			if !containsFold(names, w) {
-				return refusal("argument(s) must be one of the following: " + strings.Join(names, ", "))
+				return bound("argument(s) must be one of the following: " + strings.Join(names, ", "))
 			}
 		}
 		return nil
@@ -270,7 +270,7 @@ func checkOctal(text string) (string, error) {
 		return "", refusal("argument couldn't be parsed as an octal number")
 	}
 	if n > 0o777 {
-		return "", refusal("argument must be between 0 and 777 inclusive")
+		return "", bound("argument must be between 0 and 777 inclusive")
 	}
 	return strconv.FormatUint(n, 8), nil
 }

@@ -155,17 +155,17 @@ func TestFaults(t *testing.T) {
 		{"port 1\nfoo bar", nil, `:2: unknown setting "foo"; docs/config.md lists all of them, --help those that do something`},
 		{"prot 1", nil, `:1: unknown setting "prot"; did you mean port?`},
 		{"append-fsync no", nil, `did you mean appendfsync?`},
-		{"port 70000", nil, `:1: port "70000": argument must be between 0 and 65535 inclusive; allowed: integer, 0 to 65535`},
-		{"port x", nil, `argument couldn't be parsed into an integer`},
-		{"port 1 2", nil, `:1: port takes one value, got 2; allowed: integer, 0 to 65535`},
-		{"port", nil, `:1: port takes one value, got 0`},
-		{"bind", nil, `:1: bind takes one value or more, got 0`},
-		{"port 6379 # our port", nil, `:1: port takes one value, got 4`},
+		{"port 70000", nil, `:1: port "70000": argument must be between 0 and 65535 inclusive`},
+		{"port x", nil, `argument couldn't be parsed into an integer; allowed: integer, 0 to 65535`},
+		{"port 1 2", nil, `:1: port takes one value, got 2: "1" "2"; allowed: integer, 0 to 65535`},
+		{"port", nil, `:1: port takes one value, got none`},
+		{"bind", nil, `:1: bind takes one value or more, got none`},
+		{"port 6379 # our port", nil, `:1: port takes one value, got 4: "6379" "#" "our" …; allowed: `},
 		{`bind ""`, nil, "name at least one address"},
-		{"bind " + strings.Repeat("::1 ", maxBindAddresses+1), nil, "Too many bind addresses specified."},
+		{"bind " + strings.Repeat("::1 ", maxBindAddresses+1), nil, "Too many bind addresses specified; allowed: 1 to 16 addresses"},
 		{`bind "127.0.0.1`, nil, ":1: unbalanced quotes; a closing quote ends its word"},
 		{`logfile "a"b`, nil, ":1: unbalanced quotes"},
-		{"appendfsync sometimes", nil, `argument(s) must be one of the following: everysec, always, no; allowed: one of everysec, always, no`},
+		{"appendfsync sometimes", nil, `argument(s) must be one of the following: everysec, always, no`},
 		{"requirepass secret", nil, `:1: requirepass "secret" is not supported: clients are not authenticated`},
 		{"cluster-enabled yes", nil, `cluster-enabled "yes" is not supported: the server is not part of a cluster`},
 		{"daemonize yes", nil, "not supported: the server stays in the foreground"},
@@ -173,17 +173,23 @@ func TestFaults(t *testing.T) {
 		{"user default on", nil, ":1: user is not supported: there are no users"},
 		{"rename-command FLUSHALL x", nil, ":1: rename-command is not supported: commands cannot be renamed"},
 		{"include", nil, ":1: include takes one file name or pattern"},
-		{"include /nonexistent/x.conf", nil, "/nonexistent/x.conf: the configuration file cannot be read: no such file or directory"},
+		{"port 1\ninclude /nonexistent/x.conf", nil, "kevy.conf:2: include /nonexistent/x.conf: the configuration file cannot be read: no such file or directory"},
+		{"include /", nil, ":1: include /: the configuration file cannot be read: it is a directory"},
+		{"appendonly maybe", nil, `:1: appendonly "maybe": argument must be 'yes' or 'no'`},
+		{"unixsocketperm 1000", nil, `:1: unixsocketperm "1000": argument must be between 0 and 777 inclusive`},
+		{"shutdown-on-sigint x", nil, `:1: shutdown-on-sigint "x": argument(s) must be one of the following: default, save, nosave, now, force`},
+		{strings.Repeat("y", 200) + " 1", nil, `:1: unknown setting "` + strings.Repeat("y", maxShownBytes) + `…"`},
+		{"", []string{"--port", "--dir", "/x"}, `--port: port takes one value, got 2: "--dir" "/x"; allowed: integer`},
 		{"shards 0", nil, "argument must be between 1 and 1024 inclusive"},
 		{"feed-backlog-bytes 1", nil, "argument must be between 65536 and"},
 		{`dir ""`, nil, "name a directory"},
-		{"", []string{"--port"}, "--port: port takes one value, got 0"},
-		{"", []string{"--port", "1", "2"}, "--port: port takes one value, got 2"},
+		{"", []string{"--port"}, "--port: port takes one value, got none"},
+		{"", []string{"--port", "1", "2"}, `--port: port takes one value, got 2: "1" "2"`},
 		{"", []string{"--port=1"}, `--port=1: unknown setting "port=1"; values stand apart: --port 1`},
 		{"", []string{"other.conf"}, "other.conf: settings are given as --name value"},
 		{"", []string{"-x"}, "-x: settings are given as --name value"},
 		{"", []string{"--"}, "--: not the name of a setting"},
-		{"", []string{"--maxmemory", "--port", "1"}, `--maxmemory: maxmemory takes one value, got 2`},
+		{"", []string{"--maxmemory", "--port", "1"}, `--maxmemory: maxmemory takes one value, got 2: "--port" "1"; allowed: bytes`},
 	} {
 		_, err := load(t, test.text, test.options...)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -203,6 +209,42 @@ func TestFaultsAreAllReported(t *testing.T) {
 	_, err = load(t, strings.Repeat("foo 1\n", 50))
 	if got := strings.Split(err.Error(), "\n"); len(got) != maxProblems+1 || got[maxProblems] != "and 40 more" {
 		t.Errorf("50 faults: %d lines, the last %q", len(got), got[len(got)-1])
+	}
+}
+
+// TestAllowedIsSaidOnce holds for each setting and a value that it does not take.
+func TestAllowedIsSaidOnce(t *testing.T) {
+	refused := 0
+	for _, s := range New().Settings() {
+		_, err := Load([]string{"--" + s.Name, "-5x"}, nil)
+		if err == nil || s.Effect == DefaultOnly {
+			continue
+		}
+		refused++
+		text := err.Error()
+		if n := strings.Count(text, "must be one of") + strings.Count(text, "must be between") + strings.Count(text, "'yes' or 'no'") + strings.Count(text, "; allowed: "); n != 1 {
+			t.Errorf("what is allowed is said %d times: %s", n, text)
+		}
+	}
+	if refused < 100 {
+		t.Errorf("%d settings refuse the value", refused)
+	}
+}
+
+func TestBinaryFile(t *testing.T) {
+	for _, text := range []string{
+		"\x7fELF\x02\x01\x01\x00\x00" + strings.Repeat("\x00\n\x90\xff\n", 1000),
+		strings.Repeat("\xff\xfe \x80\n", 1000),
+		"port 1\n" + strings.Repeat("\x1b[2J\x07", 1000) + "\n\x00",
+	} {
+		_, err := load(t, text)
+		if err == nil {
+			t.Errorf("%.20q is taken", text)
+			continue
+		}
+		if lines := strings.Split(err.Error(), "\n"); len(lines) > maxProblems+1 || len(err.Error()) > 4000 || strings.ContainsAny(err.Error(), "\x00\x1b\x07") {
+			t.Errorf("%.20q: %d lines, %d bytes: %.500q", text, len(lines), len(err.Error()), err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,7 +16,7 @@ func Load(args []string, stdin io.Reader) (*Config, error) {
 	c, p := New(), &collector{}
 	file, fromStdin, options := p.commandLine(args)
 	if file != "" {
-		p.file(file, 0)
+		p.file(file, "", 0)
 	}
 	if fromStdin {
 		p.lines(stdin, "standard input", 0)
@@ -55,15 +56,12 @@ func (c *Config) apply(d directive, applied map[*Setting]bool) error {
 		return c.unknown(d.name)
 	}
 	if len(d.args) == 0 || len(d.args) > 1 && !s.multi {
-		return fmt.Errorf("%s takes %s, got %d; allowed: %s", d.name, s.arity(), len(d.args), s.Allowed())
+		return fmt.Errorf("%s takes %s, got %s; allowed: %s", d.name, s.arity(), d.got(), s.Allowed())
 	}
 	text := strings.Join(d.args, " ")
 	v, err := s.parse(text, applied[s])
 	if err != nil {
-		if s.Effect == DefaultOnly {
-			return fmt.Errorf("%s %q is not supported: %w", d.name, text, err)
-		}
-		return fmt.Errorf("%s %q: %w; allowed: %s", d.name, text, err, s.Allowed())
+		return s.fault(d.name, text, err)
 	}
 	s.value.store(v)
 	if !applied[s] {
@@ -71,6 +69,19 @@ func (c *Config) apply(d directive, applied map[*Setting]bool) error {
 	}
 	applied[s] = true
 	return nil
+}
+
+// fault says once what is allowed: err may have done so.
+func (s *Setting) fault(name, text string, err error) error {
+	text = quoted(text)
+	if s.Effect == DefaultOnly {
+		return fmt.Errorf("%s %s is not supported: %w", name, text, err)
+	}
+	var complete bound
+	if errors.As(err, &complete) {
+		return fmt.Errorf("%s %s: %w", name, text, err)
+	}
+	return fmt.Errorf("%s %s: %s; allowed: %s", name, text, strings.TrimSuffix(err.Error(), "."), s.Allowed())
 }
 
 func (s *Setting) arity() string {
@@ -106,7 +117,7 @@ func (c *Config) Path(name string) string {
 // unknown names the settings that may have been meant.
 func (c *Config) unknown(name string) error {
 	if before, value, found := strings.Cut(name, "="); found && c.byName[before] != nil {
-		return fmt.Errorf("unknown setting %q; values stand apart: --%s %s", name, before, value)
+		return fmt.Errorf("unknown setting %s; values stand apart: --%s %s", quoted(name), before, shortened(value))
 	}
 	nearest, distance := "", 3
 	for _, s := range c.settings {
@@ -117,9 +128,9 @@ func (c *Config) unknown(name string) error {
 		}
 	}
 	if nearest != "" {
-		return fmt.Errorf("unknown setting %q; did you mean %s?", name, nearest)
+		return fmt.Errorf("unknown setting %s; did you mean %s?", quoted(name), nearest)
 	}
-	return fmt.Errorf("unknown setting %q; docs/config.md lists all of them, --help those that do something", name)
+	return fmt.Errorf("unknown setting %s; docs/config.md lists all of them, --help those that do something", quoted(name))
 }
 
 // editDistance counts the insertions, removals and replacements between two

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"kevy/resp"
@@ -22,6 +23,7 @@ const (
 	maxFiles        = 1024    // of one start: files may include each other in many ways
 	maxDirectives   = 1 << 16 // of one start, included files and command line together
 	maxProblems     = 10      // that one start names; the others are counted
+	maxShownBytes   = 80      // of a word that an error text repeats
 )
 
 // A directive is one line of a file, or one --name with its values.
@@ -29,6 +31,33 @@ type directive struct {
 	origin string // "file:line" or "--name", for error texts
 	name   string // in lower case
 	args   []string
+}
+
+// got counts the values and lists the first of them.
+func (d *directive) got() string {
+	const listed = 3
+	if len(d.args) == 0 {
+		return "none"
+	}
+	text := strconv.Itoa(len(d.args)) + ":"
+	for i, arg := range d.args {
+		if i == listed {
+			return text + " …"
+		}
+		text += " " + quoted(arg)
+	}
+	return text
+}
+
+// quoted shows what was given, whatever bytes it is of.
+func quoted(text string) string { return strconv.Quote(shortened(text)) }
+
+// shortened bounds what an error text repeats.
+func shortened(text string) string {
+	if len(text) > maxShownBytes {
+		return strings.ToValidUTF8(text[:maxShownBytes], "") + "…"
+	}
+	return text
 }
 
 // collector gathers the directives of a start.
@@ -57,21 +86,30 @@ func (p *collector) err() error {
 }
 
 // file reads one configuration file. depth is the number of files that include
-// it.
-func (p *collector) file(name string, depth int) {
+// it; from says where it is included, and is empty for the first.
+func (p *collector) file(name, from string, depth int) {
+	origin := name
+	if from != "" {
+		origin = from + ": include " + name
+	}
 	p.files++
 	if p.files > maxFiles {
 		if p.files == maxFiles+1 {
-			p.fail(name, "more than %d files are included", maxFiles)
+			p.fail(origin, "more than %d files are included", maxFiles)
 		}
 		return
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		p.fail(name, "the configuration file cannot be read: %w", cause(err))
+		p.fail(origin, "the configuration file cannot be read: %w", cause(err))
 		return
 	}
 	defer f.Close()
+	// A directory opens and does not read.
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		p.fail(origin, "the configuration file cannot be read: it is a directory")
+		return
+	}
 	p.lines(f, name, depth)
 }
 
@@ -84,6 +122,10 @@ func (p *collector) lines(src io.Reader, name string, depth int) {
 	number := 0
 	for lines.Scan() {
 		number++
+		if bytes.IndexByte(lines.Bytes(), 0) >= 0 {
+			p.fail(fmt.Sprintf("%s:%d", name, number), "a zero byte: this is no text, and the rest is not read")
+			return
+		}
 		p.line(lines.Bytes(), fmt.Sprintf("%s:%d", name, number), depth)
 	}
 	origin := fmt.Sprintf("%s:%d", name, number+1)
@@ -147,7 +189,7 @@ func (p *collector) include(patterns []string, origin string, depth int) {
 		}
 	}
 	for _, f := range files {
-		p.file(f, depth+1)
+		p.file(f, origin, depth+1)
 	}
 }
 
@@ -176,7 +218,7 @@ func (p *collector) commandLine(args []string) (file string, stdin bool, options
 			}
 			options = append(options, newDirective("--"+string(words[0]), words))
 		case last < 0:
-			p.fail(arg, "settings are given as --name value")
+			p.fail(shortened(arg), "settings are given as --name value")
 			return file, stdin, nil
 		default:
 			options[last].args = append(options[last].args, arg)

@@ -27,14 +27,19 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+// A bound is a refusal that names all values that are allowed.
+type bound string
+
+func (b bound) Error() string { return string(b) }
+
 const (
 	errNotInteger refusal = "argument couldn't be parsed into an integer"
 	errNotMemory  refusal = "argument must be a memory value"
-	errNotBool    refusal = "argument must be 'yes' or 'no'"
+	errNotBool    bound   = "argument must be 'yes' or 'no'"
 )
 
 func outOfBounds(low, high int64) error {
-	return refusal("argument must be between " + strconv.FormatInt(low, 10) +
+	return bound("argument must be between " + strconv.FormatInt(low, 10) +
 		" and " + strconv.FormatInt(high, 10) + " inclusive")
 }
 
@@ -193,7 +198,7 @@ func (e *Enum[T]) parse(text string, _ any, _ bool) (any, error) {
 			return c.Value, nil
 		}
 	}
-	return nil, refusal("argument(s) must be one of the following: " + e.names())
+	return nil, bound("argument(s) must be one of the following: " + e.names())
 }
 
 func (e *Enum[T]) names() string {
