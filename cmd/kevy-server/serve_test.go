@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -130,8 +131,17 @@ func TestServe(t *testing.T) {
 	if status := second.end(t); status != 1 || !strings.Contains(second.stderr.String(), "--port") || !strings.Contains(second.stderr.String(), port) {
 		t.Errorf("a taken port: status %d, %s", status, second.stderr.String())
 	}
-	if log, err := os.ReadFile(filepath.Join(dir, "kevy.log")); err != nil || !strings.Contains(strings.SplitN(string(log), "\n", 2)[0], "version=") {
-		t.Errorf("the first line of the log, %v: %s", err, log)
+	first, err := os.ReadFile(filepath.Join(dir, "kevy.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`^[^\n]* msg=starting version=(\S+) `).FindSubmatch(first)
+	if version == nil {
+		t.Fatalf("the log begins with %s", first)
+	}
+	manifest, err := os.ReadFile(filepath.Join(dir, "MANIFEST"))
+	if want := "last-version " + string(version[1]); err != nil || !strings.Contains(string(manifest), want) {
+		t.Errorf("%q is not in the manifest, %v: %s", want, err, manifest)
 	}
 	third := start(t, nil, nil, path, "--port", "0", "--dir", dir)
 	if status := third.end(t); status != 1 || !strings.Contains(third.stderr.String(), dir) {
