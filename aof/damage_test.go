@@ -330,10 +330,10 @@ func TestBaseUnderAnotherNameIsKept(t *testing.T) {
 	l.mustClose()
 	base := readFileText(t, fs, "data/appendonlydir/appendonly.aof.1.base.aof")
 	manifest := "data/appendonlydir/" + manifestName
-	writeFileText(t, fs, manifest, strings.Replace(readFileText(t, fs, manifest), "appendonly.aof.1.base", "appendonly.aof.3.base", 1))
+	writeFileText(t, fs, manifest, strings.Replace(readFileText(t, fs, manifest), "appendonly.aof.1.base", "appendonly.aof.2.base", 1))
 	for _, mode := range []RecoverMode{RecoverRefuse, RecoverTruncate} {
 		var damage *DamageError
-		if _, _, err := tryOpenLog(t, testOptions(fs), mode); !errors.As(err, &damage) || !strings.Contains(damage.File, "aof.3.base") {
+		if _, _, err := tryOpenLog(t, testOptions(fs), mode); !errors.As(err, &damage) || !strings.Contains(damage.File, "aof.2.base") {
 			t.Fatalf("mode %d: %v", mode, err)
 		}
 	}
@@ -341,7 +341,16 @@ func TestBaseUnderAnotherNameIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.ops = []string{"0 what is left"}
+	if cut, err = l.Cut(); err == nil {
+		err = rewriteAll(l, cut)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	l.mustClose()
+	again, _ := openLog(t, testOptions(fs))
+	again.mustClose()
 	kept := mustList(t, fs, "data/quarantine")
 	check(t, "files kept", len(kept), 1)
 	check(t, "the file kept", readFileText(t, fs, "data/quarantine/"+kept[0]), base)

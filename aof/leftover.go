@@ -54,11 +54,15 @@ func (r *recovery) list() error {
 		r.spare = append(r.spare, s)
 		orphans = orphans || s.ok && s.line.first != 1
 	}
+	// What is listed and not there has given its number away all the same, the one
+	// in its name too.
 	for _, e := range r.manifest.segments {
-		r.log.out.nextSeq = max(r.log.out.nextSeq, e.seq)
+		named, _ := parseSeq(e.name, segmentSuffix)
+		r.log.out.nextSeq = max(r.log.out.nextSeq, e.seq, named)
 	}
-	if r.manifest.base != nil {
-		d.baseSeq = max(d.baseSeq, r.manifest.base.seq)
+	if e := r.manifest.base; e != nil {
+		named, _ := parseSeq(e.name, baseSuffix)
+		d.baseSeq = max(d.baseSeq, e.seq, named)
 	}
 	if !r.found && orphans {
 		// No crash leaves this: a manifest is only ever replaced.
