@@ -135,7 +135,11 @@ func (w *world) damage(counts map[string]int) {
 	}
 	var damage *aof.DamageError
 	var bad *persist.FileError
+	var newerLog *aof.FormatError
+	var newer *persist.FormatError
 	switch {
+	case errors.As(err, &newerLog), errors.As(err, &newer):
+		counts["newer format refused"]++ // a format is all that is read of it
 	case errors.As(err, &damage) && strings.HasSuffix(damage.File, "manifest"):
 		counts["manifest refused"]++
 	case errors.As(err, &damage):
