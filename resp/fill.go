@@ -70,7 +70,7 @@ func (r *Reader) argSlotsBytes() int64 {
 	if r.left == 0 {
 		return 0
 	}
-	return int64(len(r.args)) * argSlotBytes
+	return int64(len(r.earlierArgs)*argChunk+len(r.args)) * argSlotBytes
 }
 
 // settle, between commands, lets go of what the last ones needed and fits an
@@ -96,6 +96,7 @@ func (r *Reader) settle() {
 // dropArgs forgets the arguments, so that they keep no memory alive.
 func (r *Reader) dropArgs() {
 	r.loose = false
+	r.earlierArgs = nil
 	if cap(r.args) > keptArgs {
 		r.args = nil
 		return
@@ -147,7 +148,7 @@ func (r *Reader) makeRoom() {
 func (r *Reader) rewind() {
 	r.pos, r.left, r.bulkLen = r.cmd, 0, -1
 	r.scanned, r.noEnd = 0, false
-	r.args = r.args[:0]
+	r.args, r.earlierArgs = r.args[:0], nil
 }
 
 // Shrink gives back what large commands left behind if nothing is buffered.

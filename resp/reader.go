@@ -12,6 +12,7 @@ const (
 	maxBufferBytes   = 128 << 10 // growth stops here unless unread bytes need more
 	largeBulkBytes   = 32 << 10  // an argument from this length on need not fit the buffer
 	keptArgs         = 1 << 10   // argument slots that are kept between commands
+	argChunk         = 64 << 10  // argument slots of an unfinished command that are in one piece
 	maxEmptyReads    = 100       // reads without a byte or an error before the source counts as broken
 
 	argSlotBytes = int64(unsafe.Sizeof([]byte(nil)))
@@ -38,8 +39,9 @@ type Reader struct {
 	// or, if it is split, at buf[cmd] goes on what began in earlier memory,
 	// which args keep alive.
 	args         [][]byte
-	left         int // arguments that are missing
-	bulkLen      int // of the argument at pos, -1 before its length line
+	earlierArgs  [][][]byte // those before args, argChunk at a time: growing one slice would leave as much garbage again
+	left         int        // arguments that are missing
+	bulkLen      int        // of the argument at pos, -1 before its length line
 	cmd          int
 	large        largeBulk
 	split        bool
@@ -67,7 +69,7 @@ func (r *Reader) Buffered() int {
 
 // MemBytes returns the memory that the Reader holds, in bytes.
 func (r *Reader) MemBytes() int {
-	n := int64(len(r.buf)) + int64(r.large.have) + r.outsideBytes + int64(cap(r.args))*argSlotBytes
+	n := int64(len(r.buf)) + int64(r.large.have) + r.outsideBytes + int64(len(r.earlierArgs)*argChunk+cap(r.args))*argSlotBytes
 	return int(n)
 }
 
@@ -163,10 +165,18 @@ func (r *Reader) multibulk() (done bool, err *Error) {
 // ends before the last.
 func (r *Reader) bulks() (done bool, err *Error) {
 	for {
+		if len(r.args) >= argChunk {
+			r.earlierArgs = append(r.earlierArgs, r.args)
+			r.args = make([][]byte, 0, argChunk)
+		}
 		if r.bulkLen < 0 {
 			r.wholeBulks()
 			if r.left == 0 {
+				r.joinArgs()
 				return true, nil
+			}
+			if len(r.args) >= argChunk {
+				continue
 			}
 			done, err := r.bulkLine()
 			if !done {
@@ -195,13 +205,26 @@ func (r *Reader) bulks() (done bool, err *Error) {
 	}
 }
 
+// joinArgs makes one slice of all arguments.
+func (r *Reader) joinArgs() {
+	if r.earlierArgs == nil {
+		return
+	}
+	all := make([][]byte, 0, len(r.earlierArgs)*argChunk+len(r.args))
+	for i, chunk := range r.earlierArgs {
+		all = append(all, chunk...)
+		r.earlierArgs[i] = nil
+	}
+	r.args, r.earlierArgs = append(all, r.args...), nil
+}
+
 // wholeBulks takes the arguments, from the start of a length line on, that lie
 // in the buffer as a whole and have the usual form. It is what bulks does, for
 // the common case: all else is left to it.
 func (r *Reader) wholeBulks() {
 	buf, pos, args, left := r.buf[:r.end], r.pos, r.args, r.left
 	maxBulkBytes := r.lim.MaxBulkBytes
-	for left > 0 {
+	for left > 0 && len(args) < argChunk {
 		rest := buf[pos:]
 		if len(rest) < 4 || rest[0] != '$' {
 			break

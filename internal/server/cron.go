@@ -66,18 +66,19 @@ const (
 	// memory is given back to the system.
 	quietSeconds = 3
 	// quietCommands is what counts as little, per second.
-	quietCommands = 100
-	// giveBackBytes is how much must be reclaimable to make it worth a
+	quietCommands = 1000
+	// giveBackBytes is how much the process must have grown to make it worth a
 	// collection.
 	giveBackBytes = 32 << 20
 )
 
 // idleMemory gives memory back to the system when the server falls idle: the
-// collector by itself keeps for two minutes what a burst of writes left behind.
+// collector by itself keeps for two minutes what a burst of writes or of
+// connections left behind, and does not know that it could go.
 type idleMemory struct {
 	commands int64
 	quiet    int
-	gave     bool
+	resident int64 // when memory was given back last
 }
 
 // giveBack is called once a second with the number of commands so far.
@@ -85,17 +86,20 @@ func (m *idleMemory) giveBack(commands int64) {
 	busy := commands-m.commands > quietCommands
 	m.commands = commands
 	if busy {
-		m.quiet, m.gave = 0, false
+		m.quiet = 0
 		return
 	}
-	m.quiet++
-	if m.gave || m.quiet < quietSeconds {
+	if m.quiet++; m.quiet < quietSeconds {
 		return
 	}
-	m.gave = true
-	if readMemory().reclaimable > giveBackBytes {
-		debug.FreeOSMemory()
+	now := readMemory().resident
+	if now-m.resident < giveBackBytes {
+		m.resident = min(m.resident, now)
+		return
 	}
+	debug.FreeOSMemory()
+	m.quiet = 0
+	m.resident = readMemory().resident
 }
 
 // FreeMemory implements admin.Server.
