@@ -10,22 +10,19 @@ import (
 
 // memoryUse is what the process has of memory, in bytes.
 type memoryUse struct {
-	used        int64 // objects, garbage that is not collected yet included
-	spans       int64 // what the objects lie in
-	resident    int64 // what the runtime has of the system
-	reclaimable int64 // resident beyond what was live at the last collection
+	used     int64 // objects, garbage that is not collected yet included
+	spans    int64 // what the objects lie in
+	resident int64 // what the runtime has of the system
 }
 
 func readMemory() memoryUse {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(samples)
 	bytes := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
-	m := memoryUse{used: bytes(0), spans: bytes(0) + bytes(1), resident: bytes(2) - bytes(3)}
-	m.reclaimable = m.resident - bytes(4)
-	return m
+	return memoryUse{used: bytes(0), spans: bytes(0) + bytes(1), resident: bytes(2) - bytes(3)}
 }
 
 // residentBytes returns what of the process is in memory, 0 if it cannot be
