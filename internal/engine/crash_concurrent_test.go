@@ -433,7 +433,7 @@ func (w *world) resynced(f *follower, e *feed.ResyncError, oldest uint64) error 
 	case e.Reason == feed.ReasonEvicted && (w.retainBytes >= 0 || w.retainMs > 0) && next < w.e.log.OldestLSN():
 		atomic.AddInt64(&w.tally.Evicted, 1)
 	case next > last+1 && !f.durable && (e.Reason == feed.ReasonLost || e.Reason == feed.ReasonGeneration):
-	case next == last+1 && !f.durable && f.at.Offset == 0 && e.Reason == feed.ReasonGeneration:
+	case !f.durable && f.at.Offset == 0 && e.Reason == feed.ReasonGeneration && w.sawAll(f.stream, next):
 		// It has seen a FLUSHALL that is there, and the new generation, whose name is
 		// lost.
 	default:
@@ -442,6 +442,16 @@ func (w *world) resynced(f *follower, e *feed.ResyncError, oldest uint64) error 
 	}
 	f.at, f.next, f.seen = e.Oldest, 0, nil
 	return nil
+}
+
+// sawAll reports whether no op of a stream comes from LSN next on.
+func (w *world) sawAll(stream int, next uint64) bool {
+	for ; next <= uint64(len(w.ops)); next++ {
+		if o := &w.ops[next-1]; stream == crashShards || o.stream == stream || o.stream == op.EveryStream {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *world) saw(id frameID, f *follower, fr *feed.Frame) {

@@ -319,7 +319,7 @@ func (w *world) followOn(may func(*follower) bool) {
 // leaving out the file that was changed.
 func (w *world) durableStated(changed string) (lsn uint64) {
 	for name, data := range snapshot(w.fs) {
-		if name == changed || !strings.Contains(name, ".incr.aof") {
+		if name == changed || !strings.HasSuffix(name, ".incr.aof") {
 			continue
 		}
 		for _, line := range bytes.Split(data, []byte("\r\n")) {
