@@ -123,9 +123,12 @@ func (s *Session) Executor() *Executor { return s.x }
 // Self returns what the session's handlers see as their session.
 func (s *Session) Self() command.Session { return s.self }
 
-// ArgBytes returns the length of the arguments of the command that runs, its
-// name included.
+// ArgBytes returns the length of the arguments of the command that the client
+// sent and that runs, its name included.
 func (s *Session) ArgBytes() (n int) {
+	if s.multi.running {
+		return len("EXEC")
+	}
 	for _, a := range s.ctx.Args {
 		n += len(a)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -20,13 +21,9 @@ const (
 	// flushBytes is how many bytes of replies are gathered before they are sent
 	// although more commands wait.
 	flushBytes = 64 << 10
-	// writeTimeout is how long a client may take none of what is sent to it.
+	// writeTimeout is how long a client may take none of what is sent to it. A
+	// write may fail earlier by a quarter, which saves setting a timer each time.
 	writeTimeout = 60 * time.Second
-	// deadlineSlack is how much earlier than writeTimeout a write may fail: it
-	// saves setting a timer on every write.
-	deadlineSlack = writeTimeout / 4
-	// sendBytes is how much is sent under one deadline.
-	sendBytes = 256 << 10
 )
 
 // client is one connection: its socket, its commands and its replies. The
@@ -55,7 +52,7 @@ type client struct {
 
 	idleSince atomic.Int64 // on the server's clock; busy while commands run
 	blocked   atomic.Bool
-	unsent    atomic.Int64 // bytes that a large write still has to send
+	unsent    atomic.Int64 // bytes of a large write that goes on
 	killed    atomic.Bool
 
 	mu      sync.Mutex
@@ -201,44 +198,45 @@ func (c *client) send(b []byte) bool {
 		c.unsent.Store(int64(len(b)))
 		defer c.unsent.Store(0)
 	}
-	if over := len(b) - int(limit.SoftBytes); limit.SoftBytes > 0 && over > 0 {
+	if over := int64(len(b)) - limit.SoftBytes; limit.SoftBytes > 0 && over > 0 {
 		// What is above the soft limit must go within the time that it allows.
-		c.writeDeadline = c.clock + time.Duration(max(limit.SoftSeconds, 1))*time.Second
-		c.setWriteDeadline()
-		if !c.write(b[:over]) {
-			c.overOutputLimit(len(b))
+		c.setWriteDeadline(c.clock + time.Duration(max(limit.SoftSeconds, 1))*time.Second)
+		if n, err := c.write(b[:over]); err != nil {
+			c.overOutputLimit(len(b) - n)
 			return false
 		}
 		b = b[over:]
 		c.clock, c.writeDeadline = c.srv.uptime(), 0
 	}
 	for {
-		if c.writeDeadline-c.clock < writeTimeout-deadlineSlack {
-			c.writeDeadline = c.clock + writeTimeout
-			c.setWriteDeadline()
+		if timeout := c.srv.writeTimeout; c.writeDeadline-c.clock < timeout-timeout/4 {
+			c.setWriteDeadline(c.clock + timeout)
 		}
-		n := min(len(b), sendBytes)
-		if !c.write(b[:n]) {
-			return false
-		}
-		if b = b[n:]; len(b) == 0 {
+		n, err := c.write(b)
+		if err == nil {
 			return true
 		}
+		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return false
+		}
+		// It is slow, but takes.
+		b = b[n:]
 		c.clock = c.srv.uptime()
 	}
 }
 
-func (c *client) setWriteDeadline() {
-	_ = c.conn.SetWriteDeadline(c.srv.started.Add(c.writeDeadline))
+func (c *client) setWriteDeadline(at time.Duration) {
+	c.writeDeadline = at
+	_ = c.conn.SetWriteDeadline(c.srv.started.Add(at))
 }
 
-func (c *client) write(b []byte) bool {
-	n, err := c.conn.Write(b)
+func (c *client) write(b []byte) (n int, err error) {
+	n, err = c.conn.Write(b)
 	c.srv.stats.output.add(n)
 	if c.unsent.Load() > 0 {
 		c.unsent.Add(-int64(n))
 	}
-	return err == nil
+	return n, err
 }
 
 func (c *client) overOutputLimit(bytes int) {

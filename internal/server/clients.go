@@ -83,7 +83,7 @@ func (c *client) Describe() connection.Client {
 	// The buffer still holds the command that asks.
 	cl.QueryFree = max(0, cl.QueryFree+cl.QueryBytes-c.batchBytes)
 	cl.QueryBytes = c.batchBytes
-	cl.ArgBytes = c.es.ArgBytes()
+	cl.ArgBytes, cl.Gathered = c.es.ArgBytes(), c.w.Len()
 	return cl
 }
 

@@ -53,7 +53,7 @@ func rewriteRule(cfg *config.Config) engine.RewriteRule {
 // setLimits makes clients be held to what the settings say.
 func (s *Server) setLimits() {
 	lim := resp.DefaultLimits()
-	lim.MaxBulkBytes = s.cfg.ProtoMaxBulkBytes.Load()
+	lim.MaxBulkBytes = command.StringLimit() // no more than a key can hold, whatever the setting
 	lim.MaxQueryBytes = s.cfg.ClientQueryBufferBytes.Load()
 	s.limits.Store(&lim)
 }

@@ -35,6 +35,8 @@ type Server struct {
 	ports      ports
 	limits     atomic.Pointer[resp.Limits] // of what clients send
 
+	writeTimeout time.Duration
+
 	mu       sync.Mutex
 	clients  map[uint64]*client // guarded by mu
 	admitted int                // connections that were let in and have not ended; guarded by mu
@@ -73,6 +75,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Serv
 	s := &Server{
 		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: readMemory().used, runID: newRunID(),
 		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)},
+		writeTimeout: writeTimeout,
 	}
 	s.setLimits()
 	s.exec = exec.New(s.commandTable(), store, log, s.refuseDebug)

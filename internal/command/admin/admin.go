@@ -34,7 +34,9 @@ type Session interface {
 	InMulti() bool
 	// MergeStats makes the server's counters include what the session has run.
 	MergeStats()
-	// HangUp ends the connection after the replies so far.
+	// Drain sends the replies so far; HangUp ends the connection after those that
+	// are still to come.
+	Drain() bool
 	HangUp()
 }
 

@@ -20,8 +20,9 @@ func shutdown(srv Server) *command.Spec {
 			case abort:
 				c.W.Error(resp.Errorf("ERR", "No shutdown in progress."))
 			default:
-				srv.Shutdown()
+				session(c).Drain()
 				session(c).HangUp()
+				srv.Shutdown()
 			}
 		},
 	}

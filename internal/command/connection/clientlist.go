@@ -24,6 +24,7 @@ type Client struct {
 	ArgBytes    int // arguments of the command that runs
 	MultiBytes  int // queued commands
 	ReplySize   int // the buffer of replies
+	Gathered    int // replies in it
 	Unsent      int // replies that wait for the client to read
 	TotalBytes  int
 	LastCommand string // empty: none yet
@@ -71,8 +72,8 @@ func (cl *Client) appendTo(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d",
 		cl.ID, cl.Addr, cl.LAddr, cl.FD, cl.Name, cl.AgeSec, cl.IdleSec, cl.Flags, cl.DB, cl.Multi)
-	fmt.Fprintf(b, " qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=0 oll=%d omem=%d tot-mem=%d",
-		cl.QueryBytes, cl.QueryFree, cl.ArgBytes, cl.MultiBytes, cl.ReplySize, cl.ReplySize, unsentBlocks, cl.Unsent, cl.TotalBytes)
+	fmt.Fprintf(b, " qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d",
+		cl.QueryBytes, cl.QueryFree, cl.ArgBytes, cl.MultiBytes, cl.ReplySize, cl.ReplySize, cl.Gathered, unsentBlocks, cl.Unsent, cl.TotalBytes)
 	fmt.Fprintf(b, " events=%s cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
 		events, cmd, cl.Proto, cl.LibName, cl.LibVersion)
 }

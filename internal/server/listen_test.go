@@ -1,0 +1,101 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestListen(t *testing.T) {
+	// What is not there may be missing where it is marked so.
+	listeners, err := listen([]string{"127.0.0.1", "-192.0.2.1", "-::1"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(listeners)
+	_, port, _ := net.SplitHostPort(listeners[0].Addr().String())
+	for _, ln := range listeners {
+		if _, p, _ := net.SplitHostPort(ln.Addr().String()); p != port {
+			t.Errorf("%s and port %s", ln.Addr(), port)
+		}
+	}
+	var number int64
+	fmt.Sscan(port, &number)
+	if _, err := listen([]string{"127.0.0.1"}, number); err == nil || !strings.Contains(err.Error(), "127.0.0.1:"+port) || !strings.Contains(err.Error(), "--port") {
+		t.Errorf("a taken port: %v", err)
+	}
+	if _, err := listen([]string{"192.0.2.1"}, 0); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
+		t.Errorf("an address of another machine: %v", err)
+	}
+	if _, err := listen([]string{"-192.0.2.1"}, 0); err == nil {
+		t.Error("no address at all is taken")
+	}
+	for word, want := range map[string]string{
+		"*": "tcp4 0.0.0.0", "::*": "tcp6 ::", "::1": "tcp6 ::1", "127.0.0.1": "tcp 127.0.0.1", "localhost": "tcp localhost",
+	} {
+		network, address := family(word)
+		if got := network + " " + address; got != want {
+			t.Errorf("%s: %s, want %s", word, got, want)
+		}
+	}
+}
+
+// freePort is a port of loopback that nobody has.
+func freePort(t *testing.T) (port string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ = net.SplitHostPort(ln.Addr().String())
+	return port
+}
+
+func TestRebind(t *testing.T) {
+	in := start(t)
+	c := in.conn()
+	oldPort := c.infoField("server", "tcp_port")
+	port := freePort(t)
+	c.expect("CONFIG SET port "+port, "+OK")
+	c.expect("CONFIG GET port", `["port", "`+port+`"]`)
+	if got := c.infoField("server", "tcp_port"); got != port {
+		t.Errorf("INFO shows port %s", got)
+	}
+	if conn, err := net.Dial("tcp", "127.0.0.1:"+oldPort); err == nil {
+		conn.Close()
+		t.Error("the old port is still open")
+	}
+	in.addr = "127.0.0.1:" + port
+	in.conn().expect("PING", "+PONG")
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, takenPort, _ := net.SplitHostPort(taken.Addr().String())
+	c.expect("CONFIG SET timeout 9 port "+takenPort, "-ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check server logs.")
+	c.expect("CONFIG GET timeout", `["timeout", "0"]`)
+	c.expect("CONFIG GET port", `["port", "`+port+`"]`)
+	in.conn().expect("PING", "+PONG")
+
+	if r, err := c.Do("CONFIG", "SET", "bind", "192.0.2.1"); err != nil || r.String() != "-ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to specified addresses." {
+		t.Errorf("%s, %v", r, err)
+	}
+	in.conn().expect("PING", "+PONG")
+	if r, err := c.Do("CONFIG", "SET", "bind", "127.0.0.1 -192.0.2.1"); err != nil || r.String() != "+OK" {
+		t.Errorf("%s, %v", r, err)
+	}
+	in.conn().expect("PING", "+PONG")
+	if r, err := c.Do("CONFIG", "SET", "bind", "127.0.0.2"); err != nil || r.String() != "+OK" {
+		t.Errorf("%s, %v", r, err)
+	}
+	if conn, err := net.Dial("tcp", in.addr); err == nil {
+		conn.Close()
+		t.Error("the old address is still open")
+	}
+	in.addr = "127.0.0.2:" + port
+	in.conn().expect("PING", "+PONG")
+	c.expect("PING", "+PONG")
+}
