@@ -17,6 +17,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -162,8 +163,8 @@ func (db *DB) Do(ctx context.Context, args ...string) (resp.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return resp.Reply{}, err
 	}
-	if len(args) == 0 {
-		return resp.Reply{}, errors.New("kevy: Do without a command")
+	if err := checkArgs(args); err != nil {
+		return resp.Reply{}, err
 	}
 	if err := db.enter(); err != nil {
 		return resp.Reply{}, err
@@ -174,6 +175,19 @@ func (db *DB) Do(ctx context.Context, args ...string) (resp.Reply, error) {
 	db.exec.Do(s.es, bytesOf(args))
 	s.es.Settle()
 	return readReply(s.w.Bytes())
+}
+
+// checkArgs refuses what no client could send to a server.
+func checkArgs(args []string) error {
+	if len(args) == 0 {
+		return errors.New("kevy: Do without a command")
+	}
+	for i, a := range args {
+		if int64(len(a)) > command.StringLimit() {
+			return fmt.Errorf("kevy: argument %d has %d bytes, the most is %d", i, len(a), command.StringLimit())
+		}
+	}
+	return nil
 }
 
 func bytesOf(args []string) [][]byte {
@@ -202,8 +216,8 @@ type Tx struct {
 // Do runs one data command; it sees what the transaction changed before. Its
 // effects stay even if its error is not returned from the function.
 func (tx *Tx) Do(args ...string) (resp.Reply, error) {
-	if len(args) == 0 {
-		return resp.Reply{}, errors.New("kevy: Do without a command")
+	if err := checkArgs(args); err != nil {
+		return resp.Reply{}, err
 	}
 	start := tx.s.w.Len()
 	tx.do(bytesOf(args))

@@ -141,3 +141,15 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a foreign generation: %v", err)
 	}
 }
+
+// TestInMemoryUnderAlways: there is nothing to fsync, and nothing fails for it.
+func TestInMemoryUnderAlways(t *testing.T) {
+	db := open(t, "", kevy.WithFsync(kevy.FsyncAlways))
+	defer db.Close()
+	if got := do(t, db, "SET", "k", "v"); got != "+OK" {
+		t.Errorf("SET answers %s", got)
+	}
+	if _, err := db.Update(func(tx *kevy.Tx) error { _, err := tx.Do("INCR", "n"); return err }); err != nil {
+		t.Errorf("Update: %v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"kevy/internal/ds"
 	"kevy/internal/op"
 )
 
@@ -14,6 +15,11 @@ import (
 func (tx *Tx) Apply(f *op.Frame) error {
 	if f.DB < 0 || f.DB >= tx.set.dbs {
 		return fmt.Errorf("op in database %d, but there are %d", f.DB, tx.set.dbs)
+	}
+	for _, a := range f.Args {
+		if len(a) > maxStringBytes {
+			return fmt.Errorf("op %s has an argument of %d bytes", f.Verb, len(a))
+		}
 	}
 	tx.db = f.DB
 	if err := tx.apply(f.Verb, f.Args); err != nil {
@@ -125,7 +131,7 @@ func (tx *Tx) apply(v op.Verb, args [][]byte) (err error) {
 }
 
 // maxStringBytes is the longest string value that is applied.
-const maxStringBytes = 1 << 30
+const maxStringBytes = ds.MaxValueBytes
 
 func setDeadlineArgs(rest [][]byte) (int64, error) {
 	switch {

@@ -72,7 +72,11 @@ func (s *Set) Shards() int { return len(s.shards) }
 func (s *Set) DBs() int { return s.dbs }
 
 // newList makes a list with the chunk size that is configured.
-func (s *Set) newList() *ds.List { return ds.NewList() }
+func (s *Set) newList() *ds.List {
+	l := ds.NewList()
+	l.SetLimits(s.limits.Load())
+	return l
+}
 
 // Limits returns the sizes up to which collections use compact encodings.
 func (s *Set) Limits() ds.Limits { return *s.limits.Load() }

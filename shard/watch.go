@@ -8,6 +8,7 @@ type Watch struct {
 	set   *Set
 	dirty atomic.Bool
 	keys  []watched
+	names map[string]bool // of keys
 }
 
 type watched struct {
@@ -26,11 +27,13 @@ func (tx *Tx) Watch(w *Watch, key []byte) {
 	tx.lookup(key)
 	sh := tx.shard(key)
 	name := string(watchName(nil, tx.db, key))
-	for i := range w.keys {
-		if w.keys[i].name == name {
-			return
-		}
+	if w.names[name] {
+		return
 	}
+	if w.names == nil {
+		w.names = make(map[string]bool)
+	}
+	w.names[name] = true
 	if sh.watches == nil {
 		sh.watches = make(map[string][]*Watch)
 	}
@@ -73,7 +76,7 @@ func (w *Watch) Clear() {
 		sh.unwatch(w.keys[i].name, w)
 		sh.mu.Unlock()
 	}
-	w.keys = w.keys[:0]
+	w.keys, w.names = nil, nil
 	w.dirty.Store(false)
 }
 
@@ -106,17 +109,17 @@ func (sh *Shard) touch(db int, key []byte) {
 	}
 }
 
+// watchedIn returns the database and the key that watchName made a name of.
+func watchedIn(name string) (db int, key []byte) {
+	return int(name[0])<<8 | int(name[1]), []byte(name[2:])
+}
+
 // touchDB dirties the watches of the keys that exist in a database that is
 // about to be cleared.
 func (sh *Shard) touchDB(db int) {
-	for _, list := range sh.watches {
-		for _, w := range list {
-			for i := range w.keys {
-				k := &w.keys[i]
-				if k.shard == sh.index && k.db == db && sh.dbs[db].keys.Get([]byte(k.key)) != nil {
-					w.dirty.Store(true)
-				}
-			}
+	for name, list := range sh.watches {
+		if in, key := watchedIn(name); in == db && sh.dbs[db].keys.Get(key) != nil {
+			dirty(list)
 		}
 	}
 }
@@ -124,17 +127,16 @@ func (sh *Shard) touchDB(db int) {
 // touchSwap dirties the watches of keys that exist in either of two databases
 // that are about to be exchanged.
 func (sh *Shard) touchSwap(a, b int) {
-	for _, list := range sh.watches {
-		for _, w := range list {
-			for i := range w.keys {
-				k := &w.keys[i]
-				if k.shard != sh.index || (k.db != a && k.db != b) {
-					continue
-				}
-				if sh.dbs[a].keys.Get([]byte(k.key)) != nil || sh.dbs[b].keys.Get([]byte(k.key)) != nil {
-					w.dirty.Store(true)
-				}
-			}
+	for name, list := range sh.watches {
+		in, key := watchedIn(name)
+		if (in == a || in == b) && (sh.dbs[a].keys.Get(key) != nil || sh.dbs[b].keys.Get(key) != nil) {
+			dirty(list)
 		}
+	}
+}
+
+func dirty(list []*Watch) {
+	for _, w := range list {
+		w.dirty.Store(true)
 	}
 }

@@ -98,7 +98,8 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 	x.invoke(s, spec, args, s.tx)
 	lsn := x.commit(s, held)
 	x.release(s, held)
-	if lsn != 0 {
+	// A read may have let an overdue key go; its reply stands all the same.
+	if lsn != 0 && spec.Flags&command.ReadOnly == 0 {
 		s.wrote(start, lsn)
 	}
 }

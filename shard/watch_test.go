@@ -1,0 +1,51 @@
+package shard
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"kevy/internal/op"
+)
+
+// TestWatchingManyKeys holds WATCH and what flushes a database to work in
+// proportion to the keys that are watched.
+func TestWatchingManyKeys(t *testing.T) {
+	const keys = 100_000
+	set := NewSet(4, 2)
+	all := []int{0, 1, 2, 3}
+	tx := set.NewTx(&op.LogPosition{})
+	w := set.NewWatch()
+	began := time.Now()
+	set.Lock(all)
+	tx.Begin(all, 0, 1)
+	for i := range keys {
+		tx.Watch(w, fmt.Appendf(nil, "key:%d", i))
+		tx.Watch(w, fmt.Appendf(nil, "key:%d", i))
+	}
+	if w.Len() != keys {
+		t.Errorf("%d keys are watched, want %d", w.Len(), keys)
+	}
+	tx.FlushDB(1)
+	if w.Touched() {
+		t.Error("another database's end dirties the watch")
+	}
+	tx.FlushDB(0)
+	tx.SwapDB(0, 1)
+	if w.Touched() {
+		t.Error("keys that do not exist dirty the watch when their database ends")
+	}
+	tx.Set([]byte("key:7"), []byte("v"), 0)
+	if !w.Touched() {
+		t.Error("a change of a watched key does not dirty the watch")
+	}
+	tx.End()
+	set.Unlock(all)
+	w.Clear()
+	if w.Touched() || w.Len() != 0 {
+		t.Error("a cleared watch is not empty")
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("watching %d keys took %v", keys, took)
+	}
+}
