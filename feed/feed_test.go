@@ -680,6 +680,13 @@ func TestRetention(t *testing.T) {
 			if len(segs) != 6 || segs[0].Bytes < 900 || segs[0].Bytes > 1090 {
 				t.Fatalf("%d segments, the first of %d bytes", len(segs), segs[0].Bytes)
 			}
+			// What is not fsynced stays, whatever the retention: a DURABLE reader
+			// could not have read it.
+			s.Tend(tc.now)
+			if want := min(tc.want(segs), 1); l.floor != want {
+				t.Fatalf("before an fsync the floor is %d, want %d", l.floor, want)
+			}
+			l.sync()
 			s.Tend(tc.now)
 			if want := tc.want(segs); l.floor != want {
 				t.Fatalf("floor %d, want %d", l.floor, want)

@@ -66,7 +66,12 @@ func (s *Source) Info(stream int) (Info, error) {
 // what readers hold that did not come back. It is called every second or so.
 func (s *Source) Tend(nowMs int64) {
 	s.cache.expire()
-	if floor := s.floor(nowMs); floor > 0 {
+	floor := s.floor(nowMs)
+	if !s.opt.NeverDurable {
+		// A DURABLE reader could not have read what is not fsynced yet.
+		floor = min(floor, s.archive.Durable()+1)
+	}
+	if floor > 0 {
 		s.archive.SetFloor(floor)
 	}
 }
