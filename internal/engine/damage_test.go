@@ -275,7 +275,7 @@ func (w *world) undisturbed(file string, closed bool, counts map[string]int) {
 	}
 	// Followers go on if they have not seen what is lost, but for a feed segment
 	// that is gone, and a name of a generation that was in the tail.
-	w.followOn(func(f *follower) bool { return f.next > last+1 || lost })
+	w.followOn(func(f *follower) bool { return w.e.report.Log.Torn != nil })
 }
 
 // followOn lets every follower read on. Nothing may have two names; and who is

@@ -44,11 +44,17 @@ func (e *Engine) Rewrite() error {
 }
 
 func (e *Engine) rewrite() error {
-	start := time.Now()
 	cut, snap, err := e.cut()
 	if err != nil {
 		return fmt.Errorf("rewrite the log: %w", err)
 	}
+	return e.rewriteFrom(cut, snap)
+}
+
+// rewriteFrom makes the snapshot, which it releases, the base of the log behind
+// the cut that it belongs to.
+func (e *Engine) rewriteFrom(cut uint64, snap *shard.Snapshot) error {
+	start := time.Now()
 	base, err := e.log.BeginBase(cut)
 	if err != nil {
 		snap.Release()
@@ -105,12 +111,21 @@ func (e *Engine) writeBase(base baseWriter, snap *shard.Snapshot) error {
 		if e.closing.Load() {
 			return errClosing
 		}
+		c.Reset()
+		shard.Rebuild(&c, keyDB, stream, entry.Key(), entry)
+		large := len(c.Bytes()) >= baseChunkBytes
+		if large && ops > 0 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
 		if keyDB != db {
 			db = keyDB
 			payload = op.AppendSelect(payload, db)
 		}
-		c.Reset()
-		shard.Rebuild(&c, db, stream, entry.Key(), entry)
+		if large && len(payload) == 0 {
+			return base.Write(c.Bytes(), c.Ops()) // without a copy
+		}
 		payload = append(payload, c.Bytes()...)
 		ops += c.Ops()
 		if len(payload) >= baseChunkBytes {
