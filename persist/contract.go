@@ -23,8 +23,8 @@ type Recovered struct {
 	// order.
 	Changes []Change
 	// NewHistory, if not empty, says why frames are missing between the past and
-	// what follows: ops that no frame showed, or a --new-generation. No cursor
-	// can then be moved on, so the lineage is dropped.
+	// what follows: ops that no frame showed, or damage left out. No cursor can
+	// then be moved on, so the lineage is dropped.
 	NewHistory string
 	// Why is noted as what ended the generation if it does not go on; Crash if
 	// empty.

@@ -44,8 +44,8 @@ func listen(bind []string, port int64) (out []net.Listener, err error) {
 	return out, nil
 }
 
-// family returns the network of an address of the setting bind: * is every IPv4
-// address, ::* every IPv6 one. The two do not overlap.
+// family returns the network of an address of the setting bind: *, like 0.0.0.0,
+// is every IPv4 address, ::*, like ::, every IPv6 one. The two do not overlap.
 func family(host string) (network, address string) {
 	switch {
 	case host == "*":
@@ -54,6 +54,8 @@ func family(host string) (network, address string) {
 		return "tcp6", "::"
 	case strings.Contains(host, ":"):
 		return "tcp6", host
+	case net.ParseIP(host) != nil:
+		return "tcp4", host // with "tcp" Go would serve IPv6 too on 0.0.0.0
 	}
 	return "tcp", host
 }

@@ -32,7 +32,7 @@ func TestListen(t *testing.T) {
 		t.Error("no address at all is taken")
 	}
 	for word, want := range map[string]string{
-		"*": "tcp4 0.0.0.0", "::*": "tcp6 ::", "::1": "tcp6 ::1", "127.0.0.1": "tcp 127.0.0.1", "localhost": "tcp localhost",
+		"*": "tcp4 0.0.0.0", "::*": "tcp6 ::", "::1": "tcp6 ::1", "::": "tcp6 ::", "127.0.0.1": "tcp4 127.0.0.1", "0.0.0.0": "tcp4 0.0.0.0", "localhost": "tcp localhost",
 	} {
 		network, address := family(word)
 		if got := network + " " + address; got != want {
