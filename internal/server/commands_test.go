@@ -165,8 +165,13 @@ func TestCommandListNamesAll(t *testing.T) {
 		if infos.Elems[i].IsNil() || string(infos.Elems[i].Elems[0].Text) != name {
 			t.Errorf("COMMAND INFO %s: %s", name, infos.Elems[i])
 		}
-		if doc := docs.Elems[2*i+1].String(); !strings.HasPrefix(doc, `["summary", "`) || !strings.Contains(doc, `"group", "`) {
+		doc := docs.Elems[2*i+1].String()
+		if !strings.HasPrefix(doc, `["summary", "`) || !strings.Contains(doc, `"group", "`) {
 			t.Errorf("COMMAND DOCS %s: %s", name, doc)
+		}
+		spec := in.exec.Table().Named(name)
+		if takes := spec.Arity < 0 || spec.Arity > 1+strings.Count(name, "|"); takes && len(spec.Sub) == 0 && name != "quit" && spec.Group != "cluster" && !strings.Contains(doc, `"arguments", [["name", "`) {
+			t.Errorf("COMMAND DOCS %s has no arguments: %s", name, doc)
 		}
 	}
 	if n, _ := c.do("COMMAND COUNT").Int(); n != int64(len(in.exec.Table().All())) {

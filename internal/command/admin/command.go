@@ -10,7 +10,7 @@ func commandCommand(table func() *command.Table) *command.Spec {
 		Name: "command", Arity: -1, Flags: commandFlags, Category: command.CatConnection,
 		Group: "server", Since: "2.8.13", Complexity: "O(N) for N commands", Tips: []string{"nondeterministic_output_order"},
 		Summary:     "Describes every command.",
-		Differences: "DOCS has neither the arguments nor the history of commands.",
+		Differences: "DOCS has no history of commands, and names and types of arguments of its own.",
 		Run:         func(c *command.Ctx) { writeAllInfo(c, table()) },
 		Sub: []*command.Spec{
 			commandCount(table), commandDocs(table), commandGetKeys(table), commandGetKeysAndFlags(table), commandHelp(), commandInfo(table),

@@ -44,10 +44,62 @@ func writeDoc(w *resp.Writer, s *command.Spec) {
 			n++
 		}
 	}
+	if args := s.Arguments(); len(args) > 0 {
+		w.BulkString("arguments")
+		writeArguments(w, args)
+		n++
+	}
 	if len(s.Sub) > 0 {
 		w.BulkString("subcommands")
 		writeDocs(w, s.Sub)
 		n++
 	}
 	w.EndMap(m, n)
+}
+
+func writeArguments(w *resp.Writer, args []command.Argument) {
+	w.Array(len(args))
+	for i := range args {
+		a := &args[i]
+		m := w.Begin()
+		n := 2
+		w.BulkString("name")
+		w.BulkString(a.Name)
+		w.BulkString("type")
+		w.BulkString(string(a.Type))
+		if a.KeySpec >= 0 {
+			w.BulkString("key_spec_index")
+			w.Int(int64(a.KeySpec))
+			n++
+		}
+		if a.Token != "" {
+			w.BulkString("token")
+			w.BulkString(a.Token)
+			n++
+		}
+		if flags := argumentFlags(a); len(flags) > 0 {
+			w.BulkString("flags")
+			writeStatuses(w, flags)
+			n++
+		}
+		if a.Type == command.OneOf || a.Type == command.Block {
+			w.BulkString("arguments")
+			writeArguments(w, a.Arguments)
+			n++
+		}
+		w.EndMap(m, n)
+	}
+}
+
+func argumentFlags(a *command.Argument) (names []string) {
+	if a.Optional {
+		names = append(names, "optional")
+	}
+	if a.Multiple {
+		names = append(names, "multiple")
+	}
+	if a.MultipleToken {
+		names = append(names, "multiple_token")
+	}
+	return names
 }

@@ -15,7 +15,7 @@ func bitOp() *command.Spec {
 			command.Range(3, -1, 1, command.RO|command.Access),
 		},
 		Group: "bitmap", Since: "2.6.0", Complexity: "O(N) with N bytes in all strings together",
-		Syntax: "AND | OR | XOR | NOT destkey key [key ...]",
+		Syntax: "<AND | OR | XOR | NOT> destkey key [key ...]",
 		Summary: "Combines strings bit by bit, short ones as if zeros followed, stores the result and answers its " +
 			"length; an empty result deletes the destination.",
 		Run: runBitOp,

@@ -10,7 +10,7 @@ func clientKill(srv Server) *command.Spec {
 		Name: "kill", Arity: -3, Flags: subFlags | command.Admin, Category: command.CatConnection,
 		Since: "2.4.0", Complexity: "O(N) for N connections",
 		Syntax: "<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [USER username] [ADDR ip:port] " +
-			"[LADDR ip:port] [SKIPME <YES | NO>] ...>",
+			"[LADDR ip:port] [SKIPME <YES | NO>]>",
 		Summary: "Ends connections.",
 		Run:     func(c *command.Ctx) { runKill(c, srv) },
 	}
