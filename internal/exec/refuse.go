@@ -44,8 +44,9 @@ func (x *Executor) reject(s *Session, spec *command.Spec, args [][]byte, err *re
 
 // replyError replies with an error that no handler gave.
 func (s *Session) replyError(err *resp.Error) {
-	s.x.stats.CountError([]byte(err.Code))
+	start := s.W.Len()
 	s.W.Error(err)
+	s.x.stats.CountError(errorCode(s.W.Bytes()[start:]))
 }
 
 // isHTTP reports whether a command is what a line of an HTTP request begins

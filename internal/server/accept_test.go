@@ -54,6 +54,20 @@ func TestProtectedMode(t *testing.T) {
 	stranger.expect("PING", "+PONG")
 }
 
+// TestHTTP: what a web page makes a browser send ends the connection before the
+// commands in it.
+func TestHTTP(t *testing.T) {
+	in := start(t)
+	for _, request := range []string{"POST / HTTP/1.1\r\nHost: x\r\n\r\nSET k v\r\n", "Host: x\r\nSET k v\r\n"} {
+		c := in.conn()
+		if _, err := c.Write([]byte(request)); err != nil {
+			t.Fatal(err)
+		}
+		c.ended()
+	}
+	in.conn().expect("EXISTS k", ":0")
+}
+
 func TestLocal(t *testing.T) {
 	for addr, want := range map[string]bool{
 		"127.0.0.1": true, "127.8.8.8": true, "::1": true, "::ffff:127.0.0.1": true,

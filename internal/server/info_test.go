@@ -104,9 +104,9 @@ func TestVersions(t *testing.T) {
 	if v := c.infoField("server", "kevy_version"); v == "" || v[0] < '0' || v[0] > '9' {
 		t.Errorf("kevy_version is %s", v)
 	}
-	if hello := c.do("HELLO").Strings(); len(hello) != 14 || hello[1] != "redis" || hello[3] != "7.2.4" {
-		t.Errorf("HELLO: %q", hello)
-	}
+	id := c.do("CLIENT ID").String()
+	c.expect("HELLO", `["server", "redis", "version", "7.2.4", "proto", :2, "id", `+id+`, "mode", "standalone", "role", "master", "modules", []]`)
+	c.expect("HELLO 3", `map{"server": "redis", "version": "7.2.4", "proto": :3, "id": `+id+`, "mode": "standalone", "role": "master", "modules": []}`)
 }
 
 func TestInfoCounts(t *testing.T) {
