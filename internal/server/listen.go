@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"kevy/resp"
 )
 
 // listen opens the addresses of the setting bind. A port of 0 is one free port,
@@ -126,9 +128,10 @@ func (l *primedListener) Accept() (net.Conn, error) {
 	}
 }
 
+// What CONFIG SET answers, in the words of Redis.
 var (
-	errListenPort = errors.New("Unable to listen on this port. Check server logs.")
-	errListenBind = errors.New("Failed to bind to specified addresses.")
+	errListenPort = &resp.Error{Text: "Unable to listen on this port. Check server logs."}
+	errListenBind = &resp.Error{Text: "Failed to bind to specified addresses."}
 )
 
 // rebind makes the server listen where the settings say now. If it cannot, it

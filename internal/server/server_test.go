@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -206,13 +205,4 @@ func TestScriptsOnRedis(t *testing.T) {
 			script.Run(t, file, script.Target{Dial: oracle.Dial, Oracle: true})
 		})
 	}
-}
-
-func readFile(t testing.TB, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
