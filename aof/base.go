@@ -331,11 +331,12 @@ func (w *BaseWriter) Commit() error {
 	}
 	err := errors.Join(w.file.Close(), d.fs.SyncDir(d.logDir()))
 	w.end()
-	if err != nil {
-		return err
+	var old manifest
+	if err == nil {
+		old, err = w.install()
 	}
-	old, err := w.install()
 	if err != nil {
+		d.giveUp(l, baseName(w.seq))
 		return err
 	}
 	l.opt.Logger.Info("the log was rewritten", "base", name, "bytes", w.bytes, "ops", w.ops, "lsn", w.cut)
@@ -364,6 +365,22 @@ func (w *BaseWriter) install() (old manifest, err error) {
 	d.base = baseInfo{cut: w.cut, bytes: w.bytes, ops: w.ops}
 	d.segMu.Unlock()
 	return old, nil
+}
+
+// giveUp removes a base that could not be installed, so that failed rewrites do
+// not fill the disk. Where the manifest may list it all the same, install does so
+// once it lists another one.
+func (d *directory) giveUp(l *Log, name string) {
+	d.manifestMu.Lock()
+	defer d.manifestMu.Unlock()
+	m, _, err := readManifest(d.fs, d.logDir())
+	if err != nil || m.base != nil && m.base.name == name {
+		d.orphans = append(d.orphans, name)
+		return
+	}
+	if err := d.fs.Remove(d.logPath(name)); err != nil {
+		l.opt.Logger.Warn("a base that was given up cannot be removed", "file", name, "err", err)
+	}
 }
 
 // seqsAfter returns the sequence numbers of the segments behind a cut.

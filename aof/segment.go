@@ -15,11 +15,19 @@ type directory struct {
 	fs  vfs.FS
 	dir string // the data directory
 
+	// manifestMu is locked before segMu where both are.
 	manifestMu sync.Mutex
 	manifest   manifest // as on disk; guarded by manifestMu
+	// foreign are the listed files that recovery took for no segment: of another
+	// server, or damaged. All that they hold lies below any cut, so that every base
+	// replaces them. Guarded by manifestMu.
+	foreign map[int64]bool
 	// baseSeq is the highest number that a base was ever given. One that could not
 	// be installed may be listed all the same. Guarded by manifestMu.
 	baseSeq int64
+	// orphans are bases that could not be installed and may be listed on disk.
+	// Guarded by manifestMu.
+	orphans []string
 
 	segMu    sync.Mutex
 	segments []*segment // by first LSN, feed segments and then listed ones; guarded by segMu
@@ -108,13 +116,6 @@ func (d *directory) wrote(s *segment, first, last uint64, at, end int64) {
 	s.mark(first, at)
 	s.last = last
 	s.bytes = end
-}
-
-// add puts a new segment at the end of the list.
-func (d *directory) add(s *segment) {
-	d.segMu.Lock()
-	defer d.segMu.Unlock()
-	d.segments = append(d.segments, s)
 }
 
 // find returns the segment that holds lsn, nil if none does.

@@ -348,6 +348,7 @@ func (n *nextFile) create(d *directory) {
 	if err == nil {
 		if err = d.fs.SyncDir(d.logDir()); err != nil {
 			_ = f.Close() // it is empty
+			_ = d.fs.Remove(n.name)
 			f = nil
 		}
 	}
@@ -434,7 +435,7 @@ func (l *Log) rotate(p *pending) error {
 			return err
 		}
 	}
-	if err := l.dir.list(manifestEntry{segmentName(next.seq), next.seq}); err != nil {
+	if err := l.dir.list(next.segment); err != nil {
 		return err
 	}
 	l.syncer.take()
@@ -448,7 +449,6 @@ func (l *Log) rotate(p *pending) error {
 		}
 	}
 	s := next.segment
-	l.dir.add(s)
 	o.segment, o.next = s, nil
 	o.bytes, o.torn, o.ended = s.bytes, false, true
 	o.tail = next.tail
@@ -537,13 +537,20 @@ func newRandom() uint32 {
 // noChunk is the chunk of blocks that are not in memory.
 var noChunk chunk
 
-// list adds a segment to the manifest.
-func (d *directory) list(e manifestEntry) error {
+// list adds a segment to the manifest and to the segments in use. Nobody who
+// holds manifestMu finds it in one and not in the other.
+func (d *directory) list(s *segment) error {
 	d.manifestMu.Lock()
 	defer d.manifestMu.Unlock()
 	m := d.manifest.clone()
-	m.segments = append(m.segments, e)
-	return d.install(m)
+	m.segments = append(m.segments, manifestEntry{segmentName(s.seq), s.seq})
+	if err := d.install(m); err != nil {
+		return err
+	}
+	d.segMu.Lock()
+	defer d.segMu.Unlock()
+	d.segments = append(d.segments, s)
+	return nil
 }
 
 // install replaces the manifest. The caller holds manifestMu.
@@ -552,6 +559,12 @@ func (d *directory) install(m manifest) error {
 		return fmt.Errorf("replace the manifest of the log: %w", err)
 	}
 	d.manifest = m
+	for _, name := range d.orphans {
+		if m.base == nil || m.base.name != name {
+			_ = d.fs.Remove(d.logPath(name)) // or else the next open does
+		}
+	}
+	d.orphans = nil
 	return nil
 }
 

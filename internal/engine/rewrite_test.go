@@ -2,15 +2,18 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"kevy/aof"
@@ -347,4 +350,128 @@ func TestRewriteGivesMemoryBack(t *testing.T) {
 	}); n >= 1 {
 		t.Errorf("a write still copies: %v allocations", n)
 	}
+}
+
+// TestRewriteFaults makes every call of a rewrite on the file system fail in
+// turn: the store goes on, the next rewrite succeeds, and no file is left over or
+// open.
+func TestRewriteFaults(t *testing.T) {
+	failures := 0
+	for _, op := range []vfs.Op{vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpRename, vfs.OpSyncDir, vfs.OpTruncate, vfs.OpRemove, vfs.OpClose} {
+		for after := 0; ; after++ {
+			var again, failed bool
+			synctest.Test(t, func(t *testing.T) { again, failed = rewriteWithFault(t, op, after) })
+			if t.Failed() {
+				t.Fatalf("%v fails after %d", op, after)
+			}
+			if failed {
+				failures++
+			}
+			if !again {
+				break
+			}
+		}
+	}
+	t.Logf("%d rewrites failed", failures)
+	if failures < 15 {
+		t.Error("too few rewrites failed")
+	}
+}
+
+// rewriteWithFault reports whether the fault happened, and whether it made the
+// rewrite fail.
+func rewriteWithFault(t *testing.T, op vfs.Op, after int) (happened, failed bool) {
+	fs := vfs.NewMem()
+	e, err := Open(Options{FS: fs, Dir: "data", Shards: 2, DBs: 2, Fsync: aof.PolicyNo, FeedMemoryBytes: 1, FeedDiskBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.PauseExpiry(true)
+	tx := e.NewTx()
+	set := func(key string) uint64 {
+		e.set.Lock(e.all)
+		defer e.set.Unlock(e.all)
+		tx.Begin(e.all, 0, e.NowMs())
+		defer tx.End()
+		tx.Set([]byte(key), bytes.Repeat([]byte(key), 100), 0)
+		tx.FlushAll()
+		tx.Set([]byte(key), bytes.Repeat([]byte(key), 100), 0)
+		return e.Commit(tx)
+	}
+	set("a")
+	if err := e.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	set("b")
+	openBefore := fs.OpenFiles()
+	fs.Trace(true)
+	heal := fs.Inject(vfs.Fault{Op: op, After: after, Times: 1})
+	err = e.Rewrite()
+	heal()
+	failed = err != nil
+	for _, r := range fs.Ops() {
+		happened = happened || r.Op == op && r.Err != nil
+	}
+	if failed && !happened {
+		t.Fatalf("rewrite: %v", err)
+	}
+	if e.log.Err() != nil && errors.Is(e.log.Err(), aof.ErrFailed) {
+		_ = e.Close()
+		if open := fs.OpenFiles(); len(open) > 0 {
+			t.Errorf("files are still open: %v", open)
+		}
+		return happened, failed
+	}
+	if failed {
+		// What a failed rewrite leaves must not pile up.
+		var bases, temps int
+		for name := range snapshot(fs) {
+			if strings.HasSuffix(name, ".base.aof") {
+				bases++
+			}
+			if strings.Contains(name, "temp-") {
+				temps++
+			}
+		}
+		if op != vfs.OpRemove && (bases > 1 && op != vfs.OpSyncDir || temps > 0) {
+			t.Errorf("%v leaves %d bases and %d unfinished ones", err, bases, temps)
+		}
+	}
+	time.Sleep(110 * time.Millisecond) // a log that could not be written tries again
+	lsn := set("c")
+	if err := e.Wait(lsn); err != nil {
+		t.Errorf("the log does not go on: %v", err)
+	}
+	if err := e.Rewrite(); err != nil {
+		t.Errorf("the rewrite after it: %v", err)
+	}
+	e.tend()
+	if open := fs.OpenFiles(); len(open) > len(openBefore)+1 {
+		t.Errorf("files are open: %v, before %v", open, openBefore)
+	}
+	listed := readAll(t, fs, "data/appendonlydir/appendonly.aof.manifest")
+	for name := range snapshot(fs) {
+		if base := filepath.Base(name); strings.Contains(name, "/appendonlydir/") && !strings.Contains(listed, base) && base != "appendonly.aof.manifest" {
+			if op == vfs.OpRemove {
+				continue // the next start removes it
+			}
+			t.Errorf("%s is left over; the manifest lists\n%s", name, listed)
+		}
+	}
+	want := digestOf(e)
+	left := fs.Kill()
+	e.beginClose()
+	close(e.stop)
+	e.background.Wait()
+	e.abandon()
+	if e, err = Open(Options{FS: left, Dir: "data", Shards: 2, DBs: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if digestOf(e) != want {
+		t.Error("another keyspace is found after a kill")
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return happened, failed
 }
