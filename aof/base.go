@@ -103,7 +103,7 @@ func (r *recovery) ownBase(f *logFile) error {
 			continue
 		}
 		if err := r.sink.BasePayload(it.payload); err != nil {
-			return err
+			return placed(err, f.name, f.at)
 		}
 		chain = chainChecksum(chain, it.header.CRC)
 		r.report.BaseOps = it.header.LastLSN()

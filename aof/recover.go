@@ -455,7 +455,7 @@ func (r *recovery) block(f *logFile, it item) error {
 	f.started = true
 	if h.Ops > 0 {
 		if err := r.sink.Block(h, it.payload); err != nil {
-			return err
+			return placed(err, f.name, f.at)
 		}
 		r.report.Blocks++
 		r.report.Ops += uint64(h.Ops)
