@@ -38,6 +38,9 @@ func (r *Report) Verdict() string {
 
 func (r *Report) repaired() bool { return len(r.Log.Damaged) > 0 || r.Misfits > 0 }
 
+// MaxDBs bounds the number of databases of a store.
+const MaxDBs = 1 << 16
+
 // Open opens the store, or makes a new one if there is none. Whatever it
 // returns, it holds no file or goroutine after an error.
 func Open(opt Options) (_ *Engine, err error) {
@@ -52,6 +55,9 @@ func Open(opt Options) (_ *Engine, err error) {
 	}
 	if opt.Shards < 1 || opt.Shards > shard.MaxShards {
 		return nil, fmt.Errorf("a store has 1 to %d shards, not %d", shard.MaxShards, opt.Shards)
+	}
+	if opt.DBs < 1 || opt.DBs > MaxDBs {
+		return nil, fmt.Errorf("a store has 1 to %d databases, not %d", MaxDBs, opt.DBs)
 	}
 	e := &Engine{opt: opt, stop: make(chan struct{}), tendNow: make(chan struct{}, 1)}
 	e.policy.Store(int32(opt.Fsync))
@@ -203,6 +209,8 @@ func (e *Engine) readManifest() (persist.Manifest, error) {
 			"remove it and start with that number)", err)
 	case err != nil:
 		return m, err
+	case m.Shards > shard.MaxShards:
+		return m, fmt.Errorf("the store in %s has %d shards, and this version of kevy manages %d", e.opt.Dir, m.Shards, shard.MaxShards)
 	case m.Shards != e.opt.Shards:
 		e.opt.Logger.Info("the number of shards is fixed when a store is created", "shards", m.Shards, "asked_for", e.opt.Shards)
 	}
