@@ -329,8 +329,9 @@ func (w *BaseWriter) Commit() error {
 	if err := w.abortOn(d.fs.Rename(w.name, name)); err != nil {
 		return err
 	}
+	// Bases are installed one after the other, so this one runs until it is.
+	defer w.end()
 	err := errors.Join(w.file.Close(), d.fs.SyncDir(d.logDir()))
-	w.end()
 	var old manifest
 	if err == nil {
 		old, err = w.install()
@@ -352,9 +353,9 @@ func (w *BaseWriter) install() (old manifest, err error) {
 	defer d.manifestMu.Unlock()
 	old = d.manifest
 	m := manifest{base: &manifestEntry{baseName(w.seq), w.seq}}
-	behind := d.seqsAfter(w.cut)
+	below := d.seqsBelow(w.cut)
 	for _, e := range old.segments {
-		if behind[e.seq] {
+		if !below[e.seq] && !d.foreign[e.seq] {
 			m.segments = append(m.segments, e)
 		}
 	}
@@ -383,13 +384,13 @@ func (d *directory) giveUp(l *Log, name string) {
 	}
 }
 
-// seqsAfter returns the sequence numbers of the segments behind a cut.
-func (d *directory) seqsAfter(cut uint64) map[int64]bool {
+// seqsBelow returns the sequence numbers of the segments before a cut.
+func (d *directory) seqsBelow(cut uint64) map[int64]bool {
 	d.segMu.Lock()
 	defer d.segMu.Unlock()
 	seqs := map[int64]bool{}
 	for _, s := range d.segments {
-		if s.seq != 0 && s.first > cut {
+		if s.seq != 0 && s.first <= cut {
 			seqs[s.seq] = true
 		}
 	}
@@ -423,13 +424,9 @@ func (d *directory) retireBelow(l *Log, cut uint64, old manifest) {
 	}
 	d.segMu.Lock()
 	var below []*segment
-	known := map[int64]bool{}
 	for _, s := range d.segments {
-		if s.seq != 0 {
-			known[s.seq] = true
-			if s.first <= cut {
-				below = append(below, s)
-			}
+		if s.seq != 0 && s.first <= cut {
+			below = append(below, s)
 		}
 	}
 	d.segMu.Unlock()
@@ -440,9 +437,12 @@ func (d *directory) retireBelow(l *Log, cut uint64, old manifest) {
 	if old.base != nil {
 		warn(old.base.name, d.fs.Remove(d.logPath(old.base.name)))
 	}
+	d.manifestMu.Lock()
+	foreign := d.foreign
+	d.foreign = nil
+	d.manifestMu.Unlock()
 	for _, e := range old.segments {
-		// Of another server, all of it.
-		if !known[e.seq] {
+		if foreign[e.seq] {
 			warn(e.name, d.fs.Remove(d.logPath(e.name)))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 )
 
 // RecoverMode says what to do about damage: what had been durable and is not
@@ -201,6 +202,7 @@ func (r *recovery) run() error {
 		}
 	}
 	d.manifest = r.manifest
+	d.foreign = r.noSegments()
 	if err := r.tidy(); err != nil {
 		return err
 	}
@@ -794,6 +796,17 @@ func (r *recovery) refresh(name string) error {
 		}
 	}
 	return d.fs.Remove(marker)
+}
+
+// noSegments returns the numbers of the listed files that are no segments.
+func (r *recovery) noSegments() map[int64]bool {
+	seqs := map[int64]bool{}
+	for _, e := range r.manifest.segments {
+		if !slices.ContainsFunc(r.segments, func(s *segment) bool { return s.seq == e.seq }) {
+			seqs[e.seq] = true
+		}
+	}
+	return seqs
 }
 
 // finish makes the log go on where recovery ended.
