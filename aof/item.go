@@ -2,6 +2,7 @@ package aof
 
 import (
 	"bytes"
+	"hash/crc32"
 )
 
 type itemKind uint8
@@ -41,15 +42,27 @@ func readItem(w *window, at int64, random uint32, last uint64) (item, error) {
 		if h.FirstLSN != last+1 {
 			return fault("a block does not have the LSN that comes next"), nil
 		}
+		if int64(h.PayloadBytes) > w.size-at-int64(n) {
+			return fault("a block is cut short"), nil
+		}
+		// What is read at once is as large as the line says. Before that is known to
+		// be true it is read in pieces.
+		large := h.PayloadBytes > maxUnprovedBytes
+		if large {
+			crc, err := pieceChecksum(w, crc32.Update(random, castagnoli, head[:n-checksumBytes]), at+int64(n), int64(h.PayloadBytes))
+			if err != nil {
+				return item{}, err
+			}
+			if crc != h.CRC {
+				return fault(wrongChecksum), nil
+			}
+		}
 		whole, err := w.peek(at, int64(n)+int64(h.PayloadBytes))
 		if err != nil {
 			return item{}, err
 		}
-		if len(whole) < n+h.PayloadBytes {
-			return fault("a block is cut short"), nil
-		}
-		if blockChecksum(random, whole[:n-checksumBytes], whole[n:]) != h.CRC {
-			return fault("a block does not have the checksum that it states"), nil
+		if !large && blockChecksum(random, whole[:n-checksumBytes], whole[n:]) != h.CRC {
+			return fault(wrongChecksum), nil
 		}
 		return item{kind: itemBlock, header: h, payload: whole[n:], end: at + int64(len(whole))}, nil
 	case bytes.HasPrefix(head, []byte(linePrefix)):
@@ -62,6 +75,27 @@ func readItem(w *window, at int64, random uint32, last uint64) (item, error) {
 		return item{kind: itemForeign, end: at}, nil
 	}
 	return fault("neither a block nor a command begins here"), nil
+}
+
+// maxUnprovedBytes is the largest payload that is read at once before its
+// checksum is known to be right.
+const maxUnprovedBytes = 1 << 20
+
+const wrongChecksum = "a block does not have the checksum that it states"
+
+// pieceChecksum continues a checksum over n bytes at offset at.
+func pieceChecksum(w *window, crc uint32, at, n int64) (uint32, error) {
+	pieces := window{f: w.f, size: w.size} // w keeps what it has of the block's beginning
+	for n > 0 {
+		b, err := pieces.peek(at, min(n, windowBytes))
+		if err != nil {
+			return 0, err
+		}
+		crc = crc32.Update(crc, castagnoli, b)
+		at += int64(len(b))
+		n -= int64(len(b))
+	}
+	return crc, nil
 }
 
 // readFileLine reads the first line of a file; ok is false if it is not there

@@ -1,0 +1,93 @@
+package aof
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+
+	"kevy/internal/vfs"
+)
+
+// What the line of a block says about its size costs no memory before it is
+// known to be true.
+func TestAnnouncedSizeTakesNoMemory(t *testing.T) {
+	const payload = 128 << 20
+	dir := t.TempDir()
+	opt := diskOptions(dir)
+	l, _ := openLog(t, opt)
+	l.set(0, "a", "1")
+	l.mustWrite()
+	l.mustClose()
+	name := l.dir.logPath(segmentName(1))
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		holds  int64 // of the payload
+		reason string
+	}{
+		{"a torn tail", payload - 1, "a block is cut short"},
+		{"a wrong checksum", payload, wrongChecksum},
+		{"a length with a digit more", 10, "a block is cut short"},
+	} {
+		h := BlockHeader{FirstLSN: 2, Ops: 1, UnixMs: 1_700_000_000_000, PayloadBytes: payload}
+		line := appendChecksum(appendBlockLine(nil, &h), 0)
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = f.WriteAt(line, info.Size()); err == nil {
+			err = f.Truncate(info.Size() + int64(len(line)) + c.holds)
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err = tryOpenLog(t, opt, RecoverWhole)
+		runtime.ReadMemStats(&after)
+		var torn *TornError
+		if !errors.As(err, &torn) || torn.Reason != c.reason || torn.Offset != info.Size() {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 16<<20 {
+			t.Fatalf("%s: %d bytes were allocated", c.name, allocated)
+		}
+		if err := os.Truncate(name, info.Size()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A payload larger than what is read before it is proved comes back as it was,
+// and a fault in any part of it is seen.
+func TestLargeBlocks(t *testing.T) {
+	for _, size := range []int{maxUnprovedBytes - 100, maxUnprovedBytes + 1, maxWindowedKept + windowBytes + 7} {
+		fs := vfs.NewMem()
+		l, _ := openLog(t, testOptions(fs))
+		value := make([]byte, size)
+		for i := range value {
+			value[i] = 'a' + byte(i%23)
+		}
+		l.set(0, "big", string(value))
+		l.mustWrite()
+		l.set(0, "small", "1")
+		l.mustWrite()
+		l.mustClose()
+		again, rec := openLog(t, testOptions(fs))
+		checkOps(t, "recovered", rec.ops, l.ops)
+		again.mustClose()
+		text := readFileText(t, fs, firstSegment)
+		for _, at := range []int{len(text) - size, len(text) - size/2, len(text) - 300} {
+			changed := text[:at] + "?" + text[at+1:]
+			sink, report, err := recoverWith(t, fs, firstSegment, changed, RecoverRefuse)
+			var damage *DamageError
+			if len(sink.byLSN) > 1 || err == nil && report.Torn == nil || err != nil && !errors.As(err, &damage) {
+				t.Fatalf("size %d, byte %d: %d ops, %v", size, at, len(sink.byLSN), err)
+			}
+		}
+	}
+}
