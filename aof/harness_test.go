@@ -101,9 +101,7 @@ type record struct {
 	foreign     []string
 	positions   []Position
 	generations [][2]uint64
-	db          int
 	baseDB      int
-	err         error
 }
 
 func (r *record) Position(stream int, generation, next uint64) error {
