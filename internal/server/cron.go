@@ -20,6 +20,8 @@ func (s *Server) startCron() (stop func()) {
 		tick := time.NewTicker(cronEvery)
 		defer tick.Stop()
 		var idle idleMemory
+		procs := newProcessors()
+		defer procs.restore()
 		slow := s.uptime()
 		for {
 			select {
@@ -29,6 +31,7 @@ func (s *Server) startCron() (stop func()) {
 			}
 			now, commands := s.uptime(), s.exec.Stats().Commands()
 			s.stats.sample(now, commands)
+			procs.look(now)
 			if now-slow < cronSlow {
 				continue
 			}
