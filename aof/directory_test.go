@@ -36,7 +36,7 @@ func rewritten(t *testing.T) (*vfs.Mem, *testLog) {
 	l.set(2, "last", "1")
 	l.mustWrite()
 	l.mustClose()
-	check(t, "manifest", readFileText(t, fs, theManifest), "file appendonly.aof.1.base.aof seq 1 type b\n"+
+	check(t, "manifest", readFileText(t, fs, theManifest), "#kevy-log 1\nfile appendonly.aof.1.base.aof seq 1 type b\n"+
 		"file appendonly.aof.2.incr.aof seq 2 type i\nfile appendonly.aof.3.incr.aof seq 3 type i\n")
 	return fs, l
 }

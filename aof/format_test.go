@@ -154,9 +154,12 @@ func TestManifestSyntax(t *testing.T) {
 	check(t, "segments", len(m.segments), 1)
 	check(t, "segment", m.segments[0], manifestEntry{"append only.aof.3.incr.aof", 3})
 	check(t, "history", len(m.history), 1)
+	check(t, "marked", m.marked, false)
+	own, _, _ := parseManifest(m.encode())
+	check(t, "marked as kevy's", own.marked, true)
 
 	m = manifest{base: &manifestEntry{"appendonly.aof.7.base.aof", 7}, segments: []manifestEntry{{"appendonly.aof.9.incr.aof", 9}, {"appendonly.aof.10.incr.aof", 10}}}
-	check(t, "manifest", string(m.encode()), "file appendonly.aof.7.base.aof seq 7 type b\n"+
+	check(t, "manifest", string(m.encode()), "#kevy-log 1\nfile appendonly.aof.7.base.aof seq 7 type b\n"+
 		"file appendonly.aof.9.incr.aof seq 9 type i\nfile appendonly.aof.10.incr.aof seq 10 type i\n")
 
 	for _, text := range []string{

@@ -38,15 +38,20 @@ type manifestEntry struct {
 	seq  int64
 }
 
+// manifestMark is the first line of a manifest that kevy wrote. Redis skips it,
+// and writes none.
+const manifestMark = "#kevy-log 1"
+
 // manifest lists the files that make up the data, in the order of reading.
 type manifest struct {
+	marked   bool           // kevy wrote it, not Redis
 	base     *manifestEntry // nil if there is none
 	segments []manifestEntry
 	history  []string // files that a rewrite by Redis has not removed yet
 }
 
 func (m *manifest) encode() []byte {
-	var b []byte
+	b := []byte(manifestMark + "\n")
 	if m.base != nil {
 		b = fmt.Appendf(b, "file %s seq %d type b\n", m.base.name, m.base.seq)
 	}
@@ -110,6 +115,7 @@ func parseManifest(data []byte) (m manifest, at int, reason string) {
 
 func (m *manifest) parseLine(line string) (reason string) {
 	if line == "" || line[0] == '#' {
+		m.marked = m.marked || line == manifestMark
 		return ""
 	}
 	words, ok := splitManifestLine(line)

@@ -125,8 +125,9 @@ type recovery struct {
 	report *Report
 
 	manifest       manifest
-	found          bool // a manifest
-	rewritten      bool // the manifest must be replaced
+	found          bool           // a manifest
+	rewritten      bool           // the manifest must be replaced
+	unlisted       map[int64]bool // segments that it is not to list any more
 	spare          []spareSegment
 	highestFeedLSN uint64 // with which a file in feed/ begins
 
@@ -148,6 +149,7 @@ type recovery struct {
 // logFile is a file being read.
 type logFile struct {
 	name    string
+	seq     int64 // of a segment
 	w       window
 	at      int64 // behind what checks
 	segment *segment
@@ -190,6 +192,7 @@ func (r *recovery) run() error {
 	if err := r.adopt(); err != nil {
 		return err
 	}
+	r.dropUnlisted()
 	if err := r.checkEnd(); err != nil {
 		return err
 	}
@@ -236,6 +239,22 @@ func (r *recovery) readListed() error {
 		}
 	}
 	return nil
+}
+
+// unlist takes a segment without content off the manifest, once all are read.
+func (r *recovery) unlist(seq int64) {
+	if r.unlisted == nil {
+		r.unlisted = map[int64]bool{}
+	}
+	r.unlisted[seq] = true
+}
+
+func (r *recovery) dropUnlisted() {
+	if len(r.unlisted) == 0 {
+		return
+	}
+	r.rewritten = true
+	r.manifest.segments = slices.DeleteFunc(slices.Clone(r.manifest.segments), func(e manifestEntry) bool { return r.unlisted[e.seq] })
 }
 
 // setAside moves the listed segments from number n on to quarantine: the log
@@ -308,12 +327,18 @@ func (r *recovery) readFile(name string, seq int64, follows bool) (err error) {
 		return err
 	}
 	r.report.Segments++
-	r.tail = nil
-	if size == 0 {
+	if size == 0 && !r.manifest.marked {
+		r.note("%s is empty, as Redis makes it: the log goes on without it", name)
+		r.unlist(seq)
 		return nil
 	}
-	f := &logFile{name: name, follows: follows, w: window{f: file, size: size}}
-	if err := r.readHeader(f, seq); err != nil {
+	r.tail = nil
+	f := &logFile{name: name, seq: seq, follows: follows, w: window{f: file, size: size}}
+	if size == 0 {
+		// Its header was fsynced before kevy listed it.
+		return r.fault(f, "the file is empty")
+	}
+	if err := r.readHeader(f); err != nil {
 		return err
 	}
 	for f.at < f.w.size {
@@ -363,7 +388,7 @@ func (r *recovery) missing(name string) error {
 
 // readHeader finds out what a file is, and makes it a segment if it is one of
 // ours. The header ends with the first block, which readNext reads.
-func (r *recovery) readHeader(f *logFile, seq int64) error {
+func (r *recovery) readHeader(f *logFile) error {
 	head, err := f.w.peek(0, maxLineBytes)
 	if err != nil {
 		return err
@@ -395,7 +420,7 @@ func (r *recovery) readHeader(f *logFile, seq int64) error {
 	}
 	r.numbered = true
 	r.last = line.first - 1
-	f.segment = &segment{name: f.name, seq: seq, first: line.first, random: line.random}
+	f.segment = &segment{name: f.name, seq: f.seq, first: line.first, random: line.random}
 	f.pure = true
 	f.linesAt = 0
 	f.at = n
@@ -632,13 +657,19 @@ func (r *recovery) cut(f *logFile, reason string, damaged bool) (err error) {
 		r.opt.Logger.Warn("the tail of the log is torn and was cut", "file", cut.File, "offset", cut.Offset,
 			"bytes", cut.Bytes, "reason", cut.Reason, "quarantine", cut.Quarantine)
 	}
+	f.w.size = f.at
+	if f.at == 0 {
+		// A listed file that is empty would be damage at the next open. All of it is
+		// in quarantine, so it goes once it is not listed any more.
+		r.unlist(f.seq)
+		return nil
+	}
 	w, err := r.log.dir.fs.OpenAppend(f.name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	// This file is the last one now, which openTail fsyncs before anything else.
-	f.w.size = f.at
 	return w.Truncate(f.at)
 }
 

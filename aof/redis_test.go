@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func startRedis(t *testing.T, dir string, settings ...string) *redisServer {
 	r.cmd = exec.Command(binary, append([]string{"--port", "0", "--unixsocket", socket, "--dir", dir,
 		"--appendonly", "yes", "--save", "", "--appendfsync", "no", "--aof-use-rdb-preamble", "no"}, settings...)...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func (r *redisServer) kill() {
 	if r.cmd == nil {
 		return
 	}
-	_ = r.cmd.Process.Kill()
+	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // with the child that rewrites
 	_ = r.cmd.Wait()
 	r.cmd = nil
 	if r.conn != nil {

@@ -181,7 +181,7 @@ func TestRotationBySize(t *testing.T) {
 			}
 		}
 		check(t, "segments", len(segments), int(l.Status().LogBytes/opt.SegmentBytes)+1)
-		want := ""
+		want := manifestMark + "\n"
 		for i := range segments {
 			want += "file " + segmentName(int64(i+1)) + " seq " + string(appendUint(nil, uint64(i+1))) + " type i\n"
 		}
