@@ -38,7 +38,7 @@ func (s *Server) startCron() (stop func()) {
 			slow = now
 			s.stats.sawMemory(readMemory().used)
 			s.endIdle(now)
-			idle.giveBack(commands)
+			idle.giveBack(commands, s.stats.connections.Load()-int64(s.ConnectedClients()))
 		}
 	}()
 	return func() {
@@ -70,9 +70,11 @@ const (
 	quietSeconds = 3
 	// quietCommands is what counts as little, per second.
 	quietCommands = 1000
-	// giveBackBytes is how much the process must have grown to make it worth a
+	// giveBackBytes is how much there must be to give back to make it worth a
 	// collection.
 	giveBackBytes = 32 << 20
+	// closedBytes is about what a connection leaves behind that has ended.
+	closedBytes = 8 << 10
 )
 
 // idleMemory gives memory back to the system when the server falls idle: the
@@ -81,11 +83,14 @@ const (
 type idleMemory struct {
 	commands int64
 	quiet    int
-	resident int64 // when memory was given back last
+	// when memory was given back last
+	resident int64
+	closed   int64
 }
 
-// giveBack is called once a second with the number of commands so far.
-func (m *idleMemory) giveBack(commands int64) {
+// giveBack is called once a second with the number of commands and of ended
+// connections so far.
+func (m *idleMemory) giveBack(commands, closed int64) {
 	busy := commands-m.commands > quietCommands
 	m.commands = commands
 	if busy {
@@ -96,13 +101,13 @@ func (m *idleMemory) giveBack(commands int64) {
 		return
 	}
 	now := readMemory().resident
-	if now-m.resident < giveBackBytes {
-		m.resident = min(m.resident, now)
+	m.resident, m.closed = min(m.resident, now), min(m.closed, closed) // CONFIG RESETSTAT begins anew
+	if now-m.resident+(closed-m.closed)*closedBytes < giveBackBytes {
 		return
 	}
 	debug.FreeOSMemory()
 	m.quiet = 0
-	m.resident = readMemory().resident
+	m.resident, m.closed = readMemory().resident, closed
 }
 
 // FreeMemory implements admin.Server.
