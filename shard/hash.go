@@ -58,6 +58,9 @@ func (v HashView) Random(rng *rand.Rand) (field, value []byte) { return v.h.Rand
 // HSet sets fields of the key's hash (op HSET), given as field, value, field,
 // value, …, and returns how many are new. The error is ErrWrongType.
 func (tx *Tx) HSet(key []byte, pairs ...[]byte) (created int, err error) {
+	if len(pairs) == 0 {
+		return 0, nil
+	}
 	sh, d := tx.at(key)
 	h, err := writable(tx, sh, d, key, ds.NewHash)
 	if err != nil {

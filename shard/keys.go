@@ -146,9 +146,7 @@ func (tx *Tx) Copy(src []byte, dstDB int, dst []byte) bool {
 	sh, d := tx.at(dst)
 	tx.save(sh, dst)
 	if !tx.replay {
-		if len(sh.watches) > 0 {
-			sh.touch(tx.db, dst)
-		}
+		tx.touch(sh, dst)
 		Rebuild(&tx.commit, tx.db, sh.index, dst, e)
 	}
 	var fresh *ds.Entry
@@ -199,7 +197,7 @@ func (tx *Tx) FlushAll() {
 func (tx *Tx) clear(db int) {
 	tx.mustHoldAll()
 	for _, sh := range tx.set.shards {
-		sh.touchDB(db)
+		tx.touchDB(sh, db)
 		if tx.undo != nil {
 			tx.undo.saveDB(sh, db)
 		}
@@ -221,7 +219,7 @@ func (tx *Tx) SwapDB(a, b int) {
 			tx.undo.saveDB(sh, a)
 			tx.undo.saveDB(sh, b)
 		}
-		sh.touchSwap(a, b)
+		tx.touchSwap(sh, a, b)
 		sh.dbs[a], sh.dbs[b] = sh.dbs[b], sh.dbs[a]
 	}
 }

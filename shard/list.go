@@ -59,6 +59,10 @@ func (tx *Tx) PushRight(key []byte, elems ...[]byte) (length int, err error) {
 }
 
 func (tx *Tx) push(v op.Verb, key []byte, elems [][]byte) (length int, err error) {
+	if len(elems) == 0 {
+		l, err := tx.List(key)
+		return l.Len(), err
+	}
 	sh, d := tx.at(key)
 	l, err := writable(tx, sh, d, key, tx.set.newList)
 	if err != nil {

@@ -123,14 +123,6 @@ func (s *Set) LastLSN(shards []int) uint64 {
 	return last
 }
 
-// SetLastLSN notes that the commit that ends at lsn may have changed the
-// shards, which are locked by the caller.
-func (s *Set) SetLastLSN(shards []int, lsn uint64) {
-	for _, i := range shards {
-		s.shards[i].lastLSN = lsn
-	}
-}
-
 // DBStats describes one database.
 type DBStats struct {
 	Keys, Expires int

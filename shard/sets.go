@@ -53,6 +53,9 @@ func (v SetView) Random(rng *rand.Rand) []byte { return v.s.Random(rng) }
 // SAdd adds members to the key's set (op SADD of those that were not there) and
 // returns how many. The error is ErrWrongType.
 func (tx *Tx) SAdd(key []byte, members ...[]byte) (added int, err error) {
+	if len(members) == 0 {
+		return 0, nil
+	}
 	sh, d := tx.at(key)
 	s, err := writable(tx, sh, d, key, ds.NewSet)
 	if err != nil {

@@ -77,6 +77,18 @@ func (tx *Tx) Replaying() bool { return tx.replay }
 // Commit returns the recorded ops for the log. It is valid until End.
 func (tx *Tx) Commit() *op.Commit { return &tx.commit }
 
+// Committed says that what the Tx recorded is in the log, up to lsn. It is called
+// before the shards are unlocked; Rollback is over with it.
+func (tx *Tx) Committed(lsn uint64) {
+	for _, i := range tx.held {
+		tx.set.shards[i].lastLSN = lsn
+	}
+	if u := tx.undo; u != nil {
+		tx.undo = nil
+		tx.dirty(u.touched)
+	}
+}
+
 // Held returns the shards that the Tx was begun on.
 func (tx *Tx) Held() []int { return tx.held }
 
@@ -194,9 +206,7 @@ func (tx *Tx) record(sh *Shard, v op.Verb, key []byte, nargs int) {
 	if tx.replay {
 		return
 	}
-	if len(sh.watches) > 0 {
-		sh.touch(tx.db, key)
-	}
+	tx.touch(sh, key)
 	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+2)
 	tx.commit.Arg(key)
 }

@@ -5,8 +5,9 @@ import "kevy/internal/ds"
 // undo keeps the values that a Tx replaced, so that Rollback can put them back.
 // Its steps are taken back in reverse order.
 type undo struct {
-	steps []undoStep
-	seen  map[string]bool
+	steps   []undoStep
+	seen    map[string]bool
+	touched []*Watch // that have not been told yet
 }
 
 // undoStep is a key or, if content is set, a whole database's part of a shard.
@@ -24,7 +25,7 @@ type undoStep struct {
 	lru   uint32
 }
 
-// KeepUndo makes Rollback possible for what follows.
+// KeepUndo makes Rollback possible for what follows, up to Committed.
 func (tx *Tx) KeepUndo() { tx.undo = &undo{seen: make(map[string]bool)} }
 
 // saveKey keeps the value of a key before its first change.
@@ -56,7 +57,7 @@ func (u *undo) saveDB(sh *Shard, db int) {
 }
 
 // Rollback puts back every value that changed since KeepUndo and forgets the
-// recorded ops.
+// recorded ops. To who watches a key nothing has happened.
 func (tx *Tx) Rollback() {
 	steps := tx.undo.steps
 	for i := len(steps) - 1; i >= 0; i-- {

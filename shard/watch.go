@@ -102,10 +102,11 @@ func watchName(dst []byte, db int, key []byte) []byte {
 	return append(dst, key...)
 }
 
-func (sh *Shard) touch(db int, key []byte) {
-	sh.scratch = watchName(sh.scratch[:0], db, key)
-	for _, w := range sh.watches[string(sh.scratch)] {
-		w.dirty.Store(true)
+// touch dirties the watches of a key that is about to change.
+func (tx *Tx) touch(sh *Shard, key []byte) {
+	if len(sh.watches) > 0 {
+		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
+		tx.dirty(sh.watches[string(sh.scratch)])
 	}
 }
 
@@ -116,26 +117,32 @@ func watchedIn(name string) (db int, key []byte) {
 
 // touchDB dirties the watches of the keys that exist in a database that is
 // about to be cleared.
-func (sh *Shard) touchDB(db int) {
+func (tx *Tx) touchDB(sh *Shard, db int) {
 	for name, list := range sh.watches {
 		if in, key := watchedIn(name); in == db && sh.dbs[db].keys.Get(key) != nil {
-			dirty(list)
+			tx.dirty(list)
 		}
 	}
 }
 
 // touchSwap dirties the watches of keys that exist in either of two databases
 // that are about to be exchanged.
-func (sh *Shard) touchSwap(a, b int) {
+func (tx *Tx) touchSwap(sh *Shard, a, b int) {
 	for name, list := range sh.watches {
 		in, key := watchedIn(name)
 		if (in == a || in == b) && (sh.dbs[a].keys.Get(key) != nil || sh.dbs[b].keys.Get(key) != nil) {
-			dirty(list)
+			tx.dirty(list)
 		}
 	}
 }
 
-func dirty(list []*Watch) {
+// dirty tells those who watch of a change. What may be taken back they are told
+// of once it is not.
+func (tx *Tx) dirty(list []*Watch) {
+	if tx.undo != nil {
+		tx.undo.touched = append(tx.undo.touched, list...)
+		return
+	}
 	for _, w := range list {
 		w.dirty.Store(true)
 	}

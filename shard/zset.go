@@ -160,7 +160,7 @@ func (c ZCond) Admits(found bool, old, score float64) bool {
 // many are new and how many changed, and overwrites members.
 func (tx *Tx) ZAddIf(key []byte, cond ZCond, members []Scored) (created, changed int, err error) {
 	create := ds.NewZSet
-	if cond&ZOld != 0 {
+	if cond&ZOld != 0 || len(members) == 0 {
 		create = nil
 	}
 	sh, d := tx.at(key)

@@ -101,7 +101,7 @@ func (e *Engine) Commit(tx *shard.Tx) (lsn uint64) {
 	} else {
 		lsn = e.log.Append(c)
 	}
-	e.set.SetLastLSN(tx.Held(), lsn)
+	tx.Committed(lsn)
 	return lsn
 }
 

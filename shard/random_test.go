@@ -1,0 +1,181 @@
+package shard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"kevy/internal/ds"
+	"kevy/internal/op"
+)
+
+// testRand returns a generator whose seed is shown, and is KEVY_SEED if that is
+// set.
+func testRand(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if s := os.Getenv("KEVY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KEVY_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+const testDBs = 3
+
+// testSet is a keyspace with a Tx that holds all of it.
+type testSet struct {
+	*Set
+	all []int
+	tx  *Tx
+	now int64
+}
+
+func newTestSet(shards int) *testSet {
+	s := &testSet{Set: NewSet(shards, testDBs), now: 1_000_000}
+	for i := range shards {
+		s.all = append(s.all, i)
+	}
+	s.tx = s.NewTx(&op.LogPosition{})
+	return s
+}
+
+// update runs fn on a Tx that is begun in a database and committed.
+func (s *testSet) update(db int, fn func(tx *Tx)) (ops int) {
+	s.Lock(s.all)
+	s.tx.Begin(s.all, db, s.now)
+	fn(s.tx)
+	ops = s.tx.Commit().Ops()
+	if ops > 0 {
+		s.tx.Committed(1)
+	}
+	s.tx.End()
+	s.Unlock(s.all)
+	return ops
+}
+
+// shown is what readers can see of a keyspace, beyond its digest.
+func (s *testSet) shown() (keys []string) {
+	for i, sh := range s.shards {
+		for db := range sh.dbs {
+			d := &sh.dbs[db]
+			expires := 0
+			d.keys.Each(func(e *ds.Entry) bool {
+				encoding := stringEncoding(e)
+				if o := e.Object(); o != nil {
+					encoding = o.Encoding()
+				}
+				keys = append(keys, fmt.Sprintf("shard %d db %d %q %v %s at %d", i, db, e.Key(), kindOf(e), encoding, e.Aux()))
+				if e.Aux() != 0 {
+					expires++
+				}
+				return true
+			})
+			keys = append(keys, fmt.Sprintf("shard %d db %d: %d keys, %d of %d expire", i, db, d.keys.Len(), d.deadlines.Len(), expires))
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// mutate makes one change, or none, on some key of some database. What it does
+// depends on rng and the state alone.
+func mutate(rng *rand.Rand, tx *Tx) {
+	key := fmt.Appendf(nil, "key%d", rng.IntN(16))
+	if rng.IntN(4) == 0 {
+		tx.Select(rng.IntN(testDBs))
+	}
+	value := fmt.Appendf(nil, "%d", rng.IntN(1000))
+	if rng.IntN(8) == 0 {
+		value = make([]byte, rng.IntN(300))
+	}
+	elem := func() []byte { return fmt.Appendf(nil, "%d", rng.IntN(12)) }
+	long := func(n int) [][]byte {
+		out := make([][]byte, n)
+		for i := range out {
+			out[i] = fmt.Appendf(nil, "element%d", rng.IntN(1000))
+		}
+		return out
+	}
+	kind, found := tx.Kind(key)
+	if !found {
+		kind = []Kind{KindString, KindList, KindSet, KindZSet, KindHash}[rng.IntN(5)]
+	}
+	switch n := rng.IntN(40); {
+	case n == 0 && rng.IntN(3) == 0:
+		tx.FlushAll()
+	case n == 1:
+		tx.FlushDB(rng.IntN(testDBs))
+	case n == 2:
+		tx.SwapDB(rng.IntN(testDBs), rng.IntN(testDBs))
+	case n < 6:
+		tx.Del(key)
+	case n < 9:
+		tx.ExpireAt(key, tx.NowMs()+rng.Int64N(400))
+	case n < 10:
+		tx.Persist(key)
+	case n < 11:
+		tx.ExpireDue(1 + rng.IntN(4))
+	case n < 15:
+		to, db := fmt.Appendf(nil, "key%d", rng.IntN(16)), rng.IntN(testDBs)
+		switch {
+		case string(to) == string(key) && db == tx.DB():
+		case rng.IntN(2) == 0:
+			tx.Copy(key, db, to)
+		default:
+			tx.Move(key, db, to)
+		}
+	case n < 16:
+		tx.MarkRaw(key)
+	case kind == KindString && n < 24:
+		_ = tx.SetRange(key, rng.IntN(20), append([]byte("x"), value[:min(len(value), 3)]...))
+	case kind == KindString:
+		tx.Set(key, value, []int64{0, KeepTTL, tx.NowMs() + 100}[rng.IntN(3)])
+	case kind == KindList && n < 20:
+		_, _ = tx.PushLeft(key, elem(), elem(), elem())
+	case kind == KindList && n < 23:
+		_, _ = tx.PushRight(key, long(1+rng.IntN(300))...)
+	case kind == KindList && n < 26:
+		_, _ = tx.PopLeft(key, 1+rng.IntN(3), nil)
+	case kind == KindList && n < 29:
+		_, _ = tx.PopRight(key, 1+rng.IntN(200), nil)
+	case kind == KindList && n < 31:
+		_, _ = tx.LSet(key, rng.IntN(6)-3, elem())
+	case kind == KindList && n < 33:
+		_, _ = tx.LInsert(key, rng.IntN(2) == 0, elem(), elem())
+	case kind == KindList && n < 36:
+		_, _ = tx.LRem(key, rng.IntN(5)-2, elem())
+	case kind == KindList:
+		_ = tx.LTrim(key, rng.IntN(4)-1, rng.IntN(200)-2)
+	case kind == KindSet && n < 28:
+		_, _ = tx.SAdd(key, elem(), elem())
+	case kind == KindSet && n < 31:
+		_, _ = tx.SAdd(key, long(1+rng.IntN(600))...)
+	case kind == KindSet:
+		_, _ = tx.SRem(key, elem(), elem(), elem())
+	case kind == KindHash && n < 28:
+		_, _ = tx.HSet(key, elem(), value, elem(), value)
+	case kind == KindHash && n < 31:
+		_, _ = tx.HSet(key, long(2*(1+rng.IntN(150)))...)
+	case kind == KindHash:
+		_, _ = tx.HDel(key, elem(), elem(), elem())
+	case n < 24:
+		_, _ = tx.ZAdd(key, Scored{elem(), float64(rng.IntN(9))}, Scored{elem(), rng.NormFloat64()})
+	case n < 30:
+		members := make([]Scored, 1+rng.IntN(200))
+		for i, m := range long(len(members)) {
+			members[i] = Scored{m, float64(rng.IntN(100))}
+		}
+		_, _, _ = tx.ZAddIf(key, ZCond(1<<rng.IntN(4)), members)
+	case n < 35:
+		_, _ = tx.ZRem(key, elem(), elem())
+	default:
+		_, _ = tx.ZRemRange(key, rng.IntN(3), 1+rng.IntN(200), rng.IntN(2) == 0, nil)
+	}
+}
