@@ -11,6 +11,8 @@ import (
 )
 
 // ErrRewriting answers a rewrite while one runs.
+//
+//lint:ignore ST1005 the text is Redis's
 var ErrRewriting = errors.New("Background append only file rewriting already in progress")
 
 // ErrNoLog answers what only a store with a log on disk can do.
