@@ -42,48 +42,13 @@ type DB struct {
 	closed bool         // guarded by mu
 }
 
-// Fsync says when a commit is on the disk rather than with the system.
-type Fsync int
-
-const (
-	// FsyncEverySec fsyncs once a second: a power cut may cost the last second,
-	// the end of the process nothing.
-	FsyncEverySec Fsync = iota
-	// FsyncAlways fsyncs before a write returns.
-	FsyncAlways
-	// FsyncNo leaves it to the system, but for once in 30 seconds.
-	FsyncNo
-)
-
-// Option changes how a store is opened.
-type Option func(*engine.Options)
-
-// WithFsync chooses the fsync policy; FsyncEverySec is the default.
-func WithFsync(f Fsync) Option {
-	return func(o *engine.Options) {
-		o.Fsync = map[Fsync]aof.Policy{FsyncAlways: aof.PolicyAlways, FsyncNo: aof.PolicyNo}[f]
-		if f == FsyncEverySec {
-			o.Fsync = aof.PolicyEverySec
-		}
-	}
-}
-
-// WithLogger takes the store's own log; by default there is none.
-func WithLogger(l *slog.Logger) Option { return func(o *engine.Options) { o.Logger = l } }
-
-// WithoutFeed makes the feed's methods answer ErrFeedDisabled.
-func WithoutFeed() Option { return func(o *engine.Options) { o.NoFeed = true } }
-
-// The sizes that a store is opened with.
-const (
-	databases       = 16
-	feedMemoryBytes = 8 << 20
-	feedDiskBytes   = 1 << 30
-)
-
 // Open opens the store in dir, which it creates if there is none. An empty dir
 // keeps everything in memory. A new store has one shard; one that a server
 // created keeps its own number. The directory belongs to one process at a time.
+//
+// It reads the log from end to end, so it takes time in proportion to that. The
+// error says what stands in the way, and changes nothing if it is about damage.
+// Close must follow.
 func Open(dir string, options ...Option) (*DB, error) {
 	opt := engine.Options{
 		Dir: dir, Shards: 1, DBs: databases, NoFile: dir == "", Fsync: aof.PolicyEverySec,
@@ -105,7 +70,10 @@ func Open(dir string, options ...Option) (*DB, error) {
 }
 
 // Close ends the store: everything committed is on the disk, and the feed's
-// cursors stay good. It waits for calls that are under way.
+// cursors stay good. It waits for calls that are under way; later ones, a second
+// Close among them, return ErrClosed. Another error says that not everything
+// could be made durable: what was acknowledged is as safe as the fsync policy
+// had promised, and the next Open begins a new generation of the feed.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -157,8 +125,15 @@ func (db *DB) put(s *session) {
 // Do runs one data command in database 0, as a client of the server would send
 // it, and returns its reply in RESP3's shape. A reply that is an error is
 // returned as *resp.Error; other errors say that the store could not do it. The
-// arguments are copied. A write returns once it is as safe as the fsync policy
-// promises.
+// arguments are copied, and the reply is the caller's. A write returns once it is
+// as safe as the fsync policy promises.
+//
+// An error with the Code "MISCONF" says that the log cannot be written, as with a
+// full disk: the write may be there after a restart or not. Reads go on. ctx is
+// looked at before the command runs, not while it does.
+//
+// Commands on the connection, such as SELECT, MULTI and SUBSCRIBE, are unknown
+// here. Update takes the place of MULTI.
 func (db *DB) Do(ctx context.Context, args ...string) (resp.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return resp.Reply{}, err
@@ -206,18 +181,25 @@ func readReply(b []byte) (resp.Reply, error) {
 	return r, r.Err()
 }
 
-// Tx is a transaction under way. It must not be used after Update's function
-// has returned.
+// Tx is a transaction under way, for the goroutine that Update runs its function
+// on. Once that has returned, Do answers an error.
 type Tx struct {
 	s  *session
-	do func(args [][]byte)
+	do func(args [][]byte) // nil once the transaction is over
 }
 
-// Do runs one data command; it sees what the transaction changed before. Its
-// effects stay even if its error is not returned from the function.
+var errTxOver = errors.New("kevy: the transaction is over")
+
+// Do runs one data command in database 0; it sees what the transaction changed
+// before. A reply that is an error is returned as *resp.Error, and ends nothing:
+// what the transaction changed before stays unless its function returns an error.
+// The arguments are copied, and the reply is the caller's.
 func (tx *Tx) Do(args ...string) (resp.Reply, error) {
 	if err := checkArgs(args); err != nil {
 		return resp.Reply{}, err
+	}
+	if tx.do == nil {
+		return resp.Reply{}, errTxOver
 	}
 	start := tx.s.w.Len()
 	tx.do(bytesOf(args))
@@ -228,8 +210,13 @@ func (tx *Tx) Do(args ...string) (resp.Reply, error) {
 
 // Update runs fn and makes everything it changes one commit: in memory, on
 // disk and in the feed, whole or not at all. If fn returns an error or panics,
-// nothing has changed. Others wait meanwhile, so fn should not take long, and
-// must not use the DB itself. It returns the cursor behind the commit.
+// nothing has changed. Others wait meanwhile, so fn should not take long, and it
+// must not use the DB itself: that would wait for ever. It returns the cursor
+// behind the commit once that is as safe as the fsync policy promises.
+//
+// The errors are fn's own, ErrClosed, and a *resp.Error with the Code "MISCONF" if
+// the log cannot be written: before fn was run, so that nothing has changed, or
+// after it, as Do has it.
 func (db *DB) Update(fn func(tx *Tx) error) (Cursor, error) {
 	if err := db.enter(); err != nil {
 		return Cursor{}, err
@@ -237,21 +224,27 @@ func (db *DB) Update(fn func(tx *Tx) error) (Cursor, error) {
 	defer db.leave()
 	s := db.session()
 	defer db.put(s)
-	// One byte that stands for the commit: if it cannot be made safe, Settle
-	// puts an error in its place.
 	err := db.exec.Atomically(s.es, func(do func(args [][]byte)) error {
-		if err := fn(&Tx{s: s, do: do}); err != nil {
+		tx := &Tx{s: s, do: do}
+		defer func() { tx.do = nil }()
+		if err := fn(tx); err != nil {
 			return err
 		}
+		// It stands for the commit: if that cannot be made safe, Settle puts an error
+		// in its place.
 		s.w.OK()
 		return nil
 	})
+	// What fn has seen is safe too before anyone is told of it.
+	s.es.Settle()
 	if err != nil {
 		return Cursor{}, err
 	}
-	s.es.Settle()
 	if _, err := readReply(s.w.Bytes()); err != nil {
 		return Cursor{}, err
+	}
+	if db.store.FeedDisabled() {
+		return Cursor{}, nil
 	}
 	return db.cursorAfter(s.es.Seen())
 }

@@ -25,6 +25,7 @@ func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error)
 			lsn = x.commit(s, x.all)
 		} else {
 			s.tx.Rollback()
+			s.seen = max(s.seen, x.store.Set().LastLSN(x.all))
 		}
 		x.release(s, x.all)
 		if lsn != 0 {
