@@ -63,6 +63,10 @@ func Open(dir string, options ...Option) (*DB, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	store, err := engine.Open(opt)
+	var damage *aof.DamageError
+	if errors.As(err, &damage) {
+		return nil, fmt.Errorf("%w (nothing was changed; WithRecover can leave it out)", err)
+	}
 	if err != nil {
 		return nil, err
 	}
