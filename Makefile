@@ -58,7 +58,7 @@ fuzz-oracle: ## ORACLE_COMMANDS (5000000) random commands against redis-server; 
 	KEVY_REQUIRE_TOOLS=1 KEVY_ORACLE_COMMANDS=$(ORACLE_COMMANDS) go test -count=1 -timeout 0 -v ./tests/oracle
 
 crash: ## CRASH_SCHEDULES (20000) random histories of crashes on a file system in memory; KEVY_SEED repeats a run
-	KEVY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) go test -count=1 -timeout 0 -v -run '^TestCrashes$$' ./internal/engine
+	KEVY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) go test -count=1 -timeout 0 -v -run 'Crashes$$|^TestDamage$$' ./internal/engine
 	go test -count=1 -timeout 0 -v -run '^TestRandomSchedules$$' ./aof -schedules $(CRASH_SCHEDULES)
 
 chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy

@@ -475,3 +475,105 @@ func rewriteWithFault(t *testing.T, op vfs.Op, after int) (happened, failed bool
 	}
 	return happened, failed
 }
+
+// TestRewriteRule: the log is rewritten by itself once it has grown over the base
+// by the percentage and to the size of the rule, one rewrite at a time, and after
+// a failure not before its time.
+func TestRewriteRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		opt := small(fs)
+		opt.Rewrite = RewriteRule{Percentage: 100, MinBytes: 20_000}
+		e := mustOpen(t, opt)
+		grow := func(bytes int) {
+			for i := 0; i < bytes; i += 1000 {
+				set(t, e, fmt.Sprint("k", i), strings.Repeat("v", 1000))
+			}
+		}
+		rewrites := func() int64 {
+			time.Sleep(3 * tendEvery)
+			synctest.Wait()
+			return e.RewriteStatus().Count
+		}
+		grow(10_000)
+		if n := rewrites(); n != 0 {
+			t.Fatalf("%d rewrites of a small log", n)
+		}
+		grow(20_000)
+		if n := rewrites(); n != 1 {
+			t.Fatalf("%d rewrites once it is due", n)
+		}
+		grow(10_000)
+		if n := rewrites(); n != 1 {
+			t.Fatalf("%d rewrites before the log has doubled", n)
+		}
+		e.SetRewriteRule(RewriteRule{})
+		grow(100_000)
+		if n := rewrites(); n != 1 {
+			t.Fatalf("%d rewrites, and there is to be none", n)
+		}
+		heal := fs.Inject(vfs.Fault{Op: vfs.OpCreate, Glob: "temp-*"})
+		e.SetRewriteRule(RewriteRule{Percentage: 100, MinBytes: 20_000})
+		if n, st := rewrites(), e.RewriteStatus(); n != 2 || st.Failures != 1 || st.LastErr == nil {
+			t.Fatalf("%d rewrites, %+v", n, st)
+		}
+		heal()
+		if n := rewrites(); n != 2 {
+			t.Fatalf("a rewrite that failed is tried again after %v", 6*tendEvery)
+		}
+		time.Sleep(retryRewriteAfter)
+		if n, st := rewrites(), e.RewriteStatus(); n != 3 || st.Failures != 0 || st.LastErr != nil || st.Running {
+			t.Fatalf("%d rewrites, %+v", n, st)
+		}
+		mustClose(t, e)
+		for name, err := range map[string]error{"Rewrite": e.Rewrite(), "StartRewrite": e.StartRewrite()} {
+			if !errors.Is(err, errClosing) {
+				t.Errorf("%s of a closed store: %v", name, err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Errorf("a second Close: %v", err)
+		}
+	})
+}
+
+// TestCloseDuringRewrites: Close waits for a rewrite whoever began it, which then
+// stops or is done; what it leaves opens as if nothing had been.
+func TestCloseDuringRewrites(t *testing.T) {
+	fs := vfs.NewMem()
+	for round := range 30 {
+		e := mustOpen(t, small(fs))
+		set(t, e, "k", fmt.Sprint(round))
+		for i := range 300 {
+			set(t, e, fmt.Sprint("k", i), "v")
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for {
+					err := e.Rewrite()
+					if errors.Is(err, errClosing) {
+						return
+					}
+					if err != nil && !errors.Is(err, ErrRewriting) {
+						t.Errorf("rewrite: %v", err)
+						return
+					}
+					_ = e.StartRewrite()
+				}
+			})
+		}
+		time.Sleep(time.Duration(round) * 200 * time.Microsecond)
+		want := digestOf(e)
+		mustClose(t, e)
+		wg.Wait()
+		if open := fs.OpenFiles(); len(open) > 0 {
+			t.Fatalf("files are still open: %v", open)
+		}
+		e = mustOpen(t, small(fs))
+		if digestOf(e) != want || !e.report.Resumed || e.report.Verdict() != "clean" {
+			t.Fatalf("round %d: %s, resumed %v (%s)", round, e.report.Verdict(), e.report.Resumed, e.report.Reason)
+		}
+		mustClose(t, e)
+	}
+}
