@@ -66,8 +66,8 @@ func (l *Log) NewReader(lsn uint64) (*Reader, error) {
 }
 
 // Next returns the next span; ok is false if there is none yet. Errors are
-// ErrTruncated, when what comes next was removed, a *DamageError, or those of
-// reading a file.
+// ErrTruncated, when what comes next was removed or cannot be read any more, a
+// *DamageError, or those of reading a file.
 func (r *Reader) Next() (s Span, ok bool, err error) {
 	if r.log == nil {
 		return Span{}, false, ErrClosed
@@ -186,14 +186,14 @@ func (r *Reader) fromDisk() (Span, bool, error) {
 		at := r.at
 		switch it.kind {
 		case itemFault:
-			return Span{}, false, &DamageError{File: r.segment.name, Offset: r.at, Reason: it.reason}
+			return Span{}, false, r.damaged(r.at, it.reason)
 		case itemForeign:
 			reg, err := foreignRegion(&r.window, r.at)
 			if err != nil {
 				return Span{}, false, err
 			}
 			if reg.left != whole || reg.stop == r.at {
-				return Span{}, false, &DamageError{File: r.segment.name, Offset: reg.end, Reason: reg.reason}
+				return Span{}, false, r.damaged(reg.end, reg.reason)
 			}
 			it.end = reg.stop
 		case itemLine:
@@ -269,11 +269,23 @@ func (r *Reader) open() error {
 			return err
 		}
 		if !ok {
-			return &DamageError{File: s.name, Reason: "the file does not begin as a log of kevy does"}
+			return r.damaged(0, "the file does not begin as a log of kevy does")
 		}
 		r.at = n
 	}
 	return nil
+}
+
+// damaged says that the open file is not what was written. If there is one behind
+// it, nobody is led into it again: the history that is served begins with the
+// next one, and to this reader the error is ErrTruncated too.
+func (r *Reader) damaged(at int64, reason string) error {
+	damage := &DamageError{File: r.segment.name, Offset: at, Reason: reason}
+	if !r.log.dir.beginHistoryBehind(r.segment) {
+		return damage
+	}
+	r.log.opt.Logger.Error("the log is damaged: readers are served from behind it, and a rewrite makes it whole", "file", damage.File, "offset", at, "reason", reason)
+	return fmt.Errorf("%w: %w", ErrTruncated, damage)
 }
 
 // markBlock notes where a block begins in a file that was not indexed when it

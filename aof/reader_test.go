@@ -321,10 +321,16 @@ func TestFeedSegmentsAtOpen(t *testing.T) {
 				t.Fatal("damage is not noticed")
 			}
 		}
-		if !errors.As(err, &damage) || damage.File != feedFile(1) {
+		if !errors.As(err, &damage) || damage.File != feedFile(1) || !errors.Is(err, ErrTruncated) {
 			t.Fatal(err)
 		}
 		r.Close()
+		// Readers are not led there again.
+		if oldest := again.OldestLSN(); oldest <= 1 {
+			t.Fatalf("the oldest LSN is %d", oldest)
+		}
+		again.ops = l.ops
+		checkOps(t, "from behind it", readFrom(t, again, again.OldestLSN()), l.ops[again.OldestLSN()-1:])
 		again.mustClose()
 	})
 	t.Run("not closed", func(t *testing.T) {

@@ -127,6 +127,22 @@ func (d *directory) find(lsn uint64) *segment {
 	return d.segments[i-1]
 }
 
+// beginHistoryBehind takes a segment and all before it from readers; false if
+// there is none behind it.
+func (d *directory) beginHistoryBehind(s *segment) bool {
+	d.segMu.Lock()
+	defer d.segMu.Unlock()
+	i := slices.Index(d.segments, s)
+	if i < 0 {
+		return true // it is gone anyway
+	}
+	if i == len(d.segments)-1 {
+		return false
+	}
+	d.history = max(d.history, d.segments[i+1].first)
+	return true
+}
+
 // oldest returns the lowest LSN that a segment holds without a gap up to the
 // end, next if there is none.
 func (d *directory) oldest(next uint64) uint64 {

@@ -273,9 +273,9 @@ func (w *world) undisturbed(file string, closed bool, counts map[string]int) {
 	if w.digest() != w.model.set.Digest() {
 		w.fail("at LSN %d the keyspace is not what the ops up to there make", last)
 	}
-	// Followers go on if they have not seen what is lost, but for a feed segment
-	// that is gone, and a name of a generation that was in the tail.
-	w.followOn(func(f *follower) bool { return w.e.report.Log.Torn != nil })
+	// Followers go on, but where the tail is cut.
+	// Recovery does not read the history in feed/: its readers find the damage.
+	w.followOn(func(f *follower) bool { return w.e.report.Log.Torn != nil || strings.Contains(file, "/feed/") })
 }
 
 // followOn lets every follower read on. Nothing may have two names; and who is
@@ -293,10 +293,6 @@ func (w *world) followOn(may func(*follower) bool) {
 				}
 				f.at, f.next, f.seen = resync.Oldest, 0, nil
 				continue
-			}
-			var damaged *aof.DamageError
-			if errors.As(err, &damaged) && strings.Contains(damaged.File, "/feed/") {
-				break // history that recovery does not read
 			}
 			if err != nil {
 				w.fail("read stream %d at %v: %v", f.stream, f.at, err)
