@@ -55,24 +55,13 @@ func (tx *Tx) Info(key []byte) (info Info, ok bool) {
 	if e == nil {
 		return Info{}, false
 	}
-	info = Info{Kind: kindOf(e), Value: e.Value(), IdleSec: tx.idleSec(e), Bytes: entryBytes(e)}
+	info = Info{Kind: kindOf(e), Value: e.Value(), IdleSec: tx.idleSec(e), Bytes: int64(e.MemBytes())}
 	if o := e.Object(); o != nil {
 		info.Encoding = o.Encoding()
 	} else {
 		info.Encoding = stringEncoding(e)
 	}
 	return info, true
-}
-
-// entryOverheadBytes is an entry and its share of the table.
-const entryOverheadBytes = 64
-
-func entryBytes(e *ds.Entry) int64 {
-	n := entryOverheadBytes + len(e.Key()) + len(e.Value())
-	if o := e.Object(); o != nil {
-		n += o.MemBytes()
-	}
-	return int64(n)
 }
 
 // Deadline returns the key's expiry time in unix ms, 0 if it has none; ok is

@@ -69,7 +69,7 @@ func (tx *Tx) SetRange(key []byte, offset int, patch []byte) error {
 	} else {
 		e = d.keys.Mutable(key)
 	}
-	value := d.keys.Resize(e, max(len(e.Value()), offset+len(patch)))
+	e, value := d.keys.Resize(e, max(len(e.Value()), offset+len(patch)))
 	copy(value[offset:], patch)
 	d.keys.SetRaw(e, true)
 	tx.used(e)

@@ -71,7 +71,13 @@ func (w *world) step(t *testing.T, keys int) {
 				h.Set(field, value, &w.lim)
 			}
 		} else {
-			clear(tab.Resize(e, w.rng.IntN(200)))
+			n := w.rng.IntN(200)
+			if w.rng.IntN(8) == 0 {
+				n = w.rng.IntN(3 * maxInlineBytes)
+			}
+			var v []byte
+			e, v = tab.Resize(e, n)
+			clear(v)
 			tab.SetRaw(e, w.rng.IntN(2) == 0)
 		}
 	case 9, 10:

@@ -44,6 +44,8 @@ const (
 	ascendingSplit = 56
 
 	rankNodeBytes = 48
+
+	minRoom = 8 // items that a slice of a node has room for at least
 )
 
 var lastRankTreeID atomic.Uint64
@@ -73,12 +75,15 @@ func (t *rankTree) own(n *rankNode) *rankNode {
 	return c
 }
 
+// itemRoom returns the number of items to allocate for n.
+func itemRoom(n int) int { return max(minRoom, (n+7)&^7) }
+
 // withRoom copies s with room for n more.
 func withRoom[T any](s []T, n int) []T {
-	return append(make([]T, 0, slotRoom(len(s)+n)), s...)
+	return append(make([]T, 0, itemRoom(len(s)+n)), s...)
 }
 
-// insertOne inserts v before s[i], growing s in the steps of slotRoom.
+// insertOne inserts v before s[i], growing s in the steps of itemRoom.
 func insertOne[T any](s []T, i int, v T) []T {
 	n := len(s)
 	if n == cap(s) {
@@ -95,7 +100,7 @@ func removeOne[T any](s []T, i int) []T {
 	copy(s[i:], s[i+1:])
 	clear(s[len(s)-1:])
 	s = s[:len(s)-1]
-	if cap(s) > minSlots && len(s) <= cap(s)/4 {
+	if cap(s) > minRoom && len(s) <= cap(s)/4 {
 		s = withRoom(s, len(s))
 	}
 	return s

@@ -31,13 +31,12 @@ func (t *Table) Scan(cursor uint64, count int, fn func(*Entry)) (next uint64) {
 	at := cursor << cursorShift >> t.shift
 	for budget := count; budget > 0; {
 		found := stack[:0]
-		for s := t.dir[at]; s != nil; s = s.over {
-			for _, e := range s.slots {
-				if pos := hashOf(e.keyBytes()) >> cursorShift; pos >= cursor {
-					found = append(found, scanned{pos, e})
-				}
+		t.dir[at].each(func(e *Entry) bool {
+			if pos := hashOf(e.keyBytes()) >> cursorShift; pos >= cursor {
+				found = append(found, scanned{pos, e})
 			}
-		}
+			return true
+		})
 		n := len(found)
 		if n > budget {
 			slices.SortFunc(found, func(a, b scanned) int { return cmp.Compare(a.pos, b.pos) })

@@ -24,8 +24,8 @@ const (
 )
 
 // Table maps keys to entries by extendible hashing: the top depth bits of a key's hash index a directory of segments
-// of up to 48 entries. A full segment splits alone; when the directory must double, that is a copy of its pointers.
-// Sparse neighbours merge again.
+// of up to 56 entries. A full segment splits alone; when the directory must double, that is a copy of its pointers.
+// Sparse neighbours merge again. A table that has a single segment may have a smaller one.
 //
 // A table can be frozen (Freeze): the view shares directory, segments and entries, and the table copies what it is the
 // first to write. See sharing for the rule.
@@ -33,8 +33,9 @@ type Table struct {
 	dir   []*segment // 1 << depth pointers; nil when the table is empty
 	shift uint8      // 64 - depth
 	depth uint8
+	last  uint8 // the number of groups of each segment - 1; below maxGroups - 1 only at depth 0
 	count int
-	bytes int // of keys and value rooms
+	bytes int // of entries, objects not included
 	// deepest counts the segments that use all depth bits: the directory cannot halve while there are any.
 	deepest int
 
@@ -52,117 +53,105 @@ func (t *Table) Len() int { return t.count }
 
 // MemBytes estimates the memory of the table with its keys and string values, in bytes; objects are not included.
 func (t *Table) MemBytes() int {
-	return tableBytes + 8*len(t.dir) + t.count*(entryBytes+slotShareBytes) + t.bytes
+	n := tableBytes + 8*len(t.dir) + t.bytes
+	if t.depth == 0 && t.dir != nil {
+		return n + segmentHeadBytes + (int(t.last)+1)*groupBytes
+	}
+	return n + t.count*slotShareBytes
 }
 
 const tableBytes = 128
 
 // Get returns the entry of key, nil if there is none. It is for reading only.
 func (t *Table) Get(key []byte) *Entry {
-	if t.count == 0 {
-		return nil
-	}
-	h := hashOf(key)
-	for s := t.dir[h>>t.shift]; s != nil; s = s.over {
-		if i := s.find(uint8(h), key); i >= 0 {
-			return s.slots[i]
-		}
-	}
-	return nil
+	_, e, _ := t.locate(hashOf(key), key)
+	return e
 }
 
-// locate returns the place of key: its directory slot, the segment in the chain, and the slot, -1 if key is missing.
-func (t *Table) locate(h uint64, key []byte) (s *segment, i int) {
+// locate returns the entry of key, its segment in the chain, and its slot; -1 if key is missing.
+func (t *Table) locate(h uint64, key []byte) (s *segment, e *Entry, i int) {
 	if t.count == 0 {
-		return nil, -1
+		return nil, nil, -1
 	}
 	for s = t.dir[h>>t.shift]; s != nil; s = s.over {
-		if i = s.find(uint8(h), key); i >= 0 {
-			return s, i
+		if e, i = s.find(uint64(t.last), h, key); i >= 0 {
+			return s, e, i
 		}
 	}
-	return nil, -1
+	return nil, nil, -1
 }
 
 // locateOwned is locate for a mutation of the segment: the chain is unshared if the key is there.
-func (t *Table) locateOwned(h uint64, key []byte) (s *segment, i int) {
-	s, i = t.locate(h, key)
+func (t *Table) locateOwned(h uint64, key []byte) (s *segment, e *Entry, i int) {
+	s, e, i = t.locate(h, key)
 	if i >= 0 && s.epoch != t.epoch {
 		t.unshare(h >> t.shift)
-		s, i = t.locate(h, key)
+		s, e, i = t.locate(h, key)
 	}
-	return s, i
+	return s, e, i
+}
+
+// owns says whether the entry in a slot of an unshared segment may be written.
+func (t *Table) owns(h uint64, s *segment, i int) bool {
+	return s.owned>>i&1 == 1 || !t.shared(s, h>>t.shift)
+}
+
+// replace puts an entry that the table owns in the place of another one with the same key.
+func (t *Table) replace(s *segment, i int, e *Entry) {
+	at := s.slot(i)
+	t.bytes += e.bytes() - (*at).bytes()
+	*at = e
+	s.owned |= 1 << i
 }
 
 // Mutable returns the entry of key, nil if there is none, for mutation until the next Freeze: if a frozen view shares
 // it, the table continues with a copy of the entry and a fork of its object.
 func (t *Table) Mutable(key []byte) *Entry {
 	h := hashOf(key)
-	s, i := t.locateOwned(h, key)
-	if i < 0 {
-		return nil
+	s, e, i := t.locateOwned(h, key)
+	if i >= 0 && !t.owns(h, s, i) {
+		e = e.copyShared()
+		t.replace(s, i, e)
 	}
-	if s.owned>>i&1 == 0 && t.shared(s, h>>t.shift) {
-		s.slots[i] = s.slots[i].copyShared()
-		s.owned |= 1 << i
-	}
-	return s.slots[i]
+	return e
 }
 
-// Put sets key to a string and says whether the key is new. An existing entry keeps Aux and LRU, and loses its object
-// and its Raw mark. value may be a slice of the entry's own value.
+// Put sets key to a string and says whether the key is new. What is kept of an existing entry is Aux and LRU; it may
+// be replaced by another one. value may be a slice of the key's present value.
 func (t *Table) Put(key, value []byte) (e *Entry, created bool) {
 	h := hashOf(key)
-	s, i := t.locateOwned(h, key)
+	s, e, i := t.locateOwned(h, key)
 	if i < 0 {
 		e = newEntry(key, value)
 		t.insert(h, e)
 		return e, true
 	}
-	e = s.slots[i]
-	t.bytes -= e.kvBytes()
-	if s.owned>>i&1 == 1 || !t.shared(s, h>>t.shift) {
-		e.setValue(value)
-	} else {
-		old := e
-		e = newEntry(key, value)
-		e.aux, e.lru = old.aux, old.lru
-		s.slots[i] = e
-		s.owned |= 1 << i
+	if !t.owns(h, s, i) || !e.setValue(value) {
+		e = newEntry(key, value).inherit(e)
+		t.replace(s, i, e)
 	}
-	t.bytes += e.kvBytes()
 	return e, false
 }
 
-// PutObject sets key to a collection, which belongs to the table from then on. An existing entry keeps Aux and LRU.
+// PutObject sets key to a collection, which belongs to the table from then on. Of an existing entry it keeps Aux and
+// LRU.
 func (t *Table) PutObject(key []byte, obj Object) *Entry {
 	h := hashOf(key)
-	s, i := t.locateOwned(h, key)
+	fresh := newObject(key, obj)
+	s, e, i := t.locateOwned(h, key)
 	if i < 0 {
-		e := newEntry(key, nil)
-		e.obj = obj
-		t.insert(h, e)
-		return e
+		t.insert(h, fresh)
+		return fresh
 	}
-	e := s.slots[i]
-	t.bytes -= e.kvBytes()
-	if s.owned>>i&1 == 1 || !t.shared(s, h>>t.shift) {
-		e.setObject(obj)
-	} else {
-		old := e
-		e = newEntry(key, nil)
-		e.obj, e.aux, e.lru = obj, old.aux, old.lru
-		s.slots[i] = e
-		s.owned |= 1 << i
-	}
-	t.bytes += e.kvBytes()
-	return e
+	// The slot is the table's, whoever has the entry that was in it.
+	t.replace(s, i, fresh.inherit(e))
+	return fresh
 }
 
-// SetAux sets the number kept beside the value of an entry that Mutable, Put or PutObject returned.
+// SetAux sets the number kept beside the value of an entry that Mutable, Put, PutObject or Resize returned.
 func (t *Table) SetAux(e *Entry, v int64) { e.aux = v }
 
-// SetRaw sets or clears the Raw mark of an entry that Mutable or Put returned.
+// SetRaw sets or clears the Raw mark of an entry that Mutable, Put or Resize returned.
 func (t *Table) SetRaw(e *Entry, raw bool) {
 	if raw {
 		e.room |= flagRaw
@@ -171,26 +160,28 @@ func (t *Table) SetRaw(e *Entry, raw bool) {
 	}
 }
 
-// Resize cuts the string value of an entry that Mutable or Put returned to n bytes, or fills it with zeros up to n,
-// and returns it for writing until the next mutation of the entry. Growth is amortized.
-func (t *Table) Resize(e *Entry, n int) []byte {
-	t.bytes -= e.kvBytes()
-	value := e.resize(n)
-	t.bytes += e.kvBytes()
-	return value
+// Resize cuts the string value of an entry that Mutable, Put or Resize returned to n bytes, or fills it with zeros up to
+// n. It returns the key's entry, which is another one if the value had to move, and the value for writing until the next
+// mutation of the entry. Growth is amortized.
+func (t *Table) Resize(e *Entry, n int) (*Entry, []byte) {
+	if r := e.resize(n); r != e {
+		s, _, i := t.locate(hashOf(e.keyBytes()), e.keyBytes())
+		t.replace(s, i, r)
+		e = r
+	}
+	return e, e.roomBytes(n)
 }
 
 // Delete removes key and returns its entry, nil if there was none. The entry is the caller's: it can be read for as
 // long as it is kept, its object can be put elsewhere, and Adopt takes it back.
 func (t *Table) Delete(key []byte) *Entry {
 	h := hashOf(key)
-	s, i := t.locateOwned(h, key)
+	s, e, i := t.locateOwned(h, key)
 	if i < 0 {
 		return nil
 	}
-	e := s.slots[i]
-	t.bytes -= e.kvBytes()
-	if s.owned>>i&1 == 0 && t.shared(s, h>>t.shift) {
+	t.bytes -= e.bytes()
+	if !t.owns(h, s, i) {
 		e = e.copyShared()
 	}
 	t.count--
@@ -198,12 +189,12 @@ func (t *Table) Delete(key []byte) *Entry {
 		t.clear()
 		return e
 	}
-	s.remove(i)
+	s.remove(h, i)
 	at := h >> t.shift
-	if len(s.slots) == 0 {
+	if s.count == 0 {
 		t.dir[at].dropEmpty()
 	}
-	if len(s.slots) <= mergedSlots {
+	if s.count <= mergedSlots {
 		t.merge(at)
 	}
 	return e
@@ -212,7 +203,7 @@ func (t *Table) Delete(key []byte) *Entry {
 // dropEmpty takes the empty segments behind the first out of the chain.
 func (s *segment) dropEmpty() {
 	for s.over != nil {
-		if len(s.over.slots) == 0 {
+		if s.over.count == 0 {
 			s.over = s.over.over
 		} else {
 			s = s.over
@@ -224,38 +215,52 @@ func (s *segment) dropEmpty() {
 // there. The entry belongs to the table from then on.
 func (t *Table) Adopt(e *Entry) {
 	h := hashOf(e.keyBytes())
-	s, i := t.locateOwned(h, e.keyBytes())
-	if i < 0 {
+	if s, _, i := t.locateOwned(h, e.keyBytes()); i >= 0 {
+		t.replace(s, i, e)
+	} else {
 		t.insert(h, e)
-		return
 	}
-	t.bytes += e.kvBytes() - s.slots[i].kvBytes()
-	s.slots[i] = e
-	s.owned |= 1 << i
 }
 
 func (t *Table) clear() {
-	t.dir, t.shift, t.depth, t.deepest, t.dirEpoch = nil, 64, 0, 0, t.epoch
+	t.dir, t.shift, t.depth, t.last, t.deepest, t.dirEpoch = nil, 64, 0, 0, 0, t.epoch
 	t.count, t.bytes = 0, 0
 }
 
 // insert adds an entry whose key is not in the table. The table owns it.
 func (t *Table) insert(h uint64, e *Entry) {
 	t.count++
-	t.bytes += e.kvBytes()
+	t.bytes += e.bytes()
 	if t.dir == nil {
-		t.dir = []*segment{newSegment(0, minSlots, t.epoch)}
+		t.dir = []*segment{newSegment(0, 1, t.epoch)}
 		t.deepest = 1
 	}
 	s := t.dir[h>>t.shift]
-	for len(s.slots) == segmentSlots && (s.depth < t.depth || t.mayDouble()) {
-		t.split(h >> t.shift)
+	for int(s.count) == s.room() {
+		if t.last < maxGroups-1 {
+			t.regroup(2 * (int(t.last) + 1))
+		} else if s.depth < t.depth || t.mayDouble() {
+			t.split(h >> t.shift)
+		} else {
+			break
+		}
 		s = t.dir[h>>t.shift]
 	}
 	if s.epoch != t.epoch {
 		s = t.unshare(h >> t.shift)
 	}
-	s.add(uint8(h), e, true)
+	s.add(h, e, true)
+}
+
+// regroup gives the only segment of a table another number of groups, which hold its entries.
+func (t *Table) regroup(groups int) {
+	s := t.dir[0]
+	exclusive := s.epoch == t.epoch || !t.segmentShared(s, 0)
+	t.ownDir()
+	other := newSegment(0, groups, t.epoch)
+	s.moveTo(exclusive, func(uint64) *segment { return other })
+	t.dir[0] = other
+	t.last = uint8(groups - 1)
 }
 
 func (t *Table) mayDouble() bool {
@@ -284,11 +289,11 @@ func (t *Table) split(at uint64) {
 	}
 	exclusive := s.epoch == t.epoch || !t.segmentShared(s, at)
 	t.ownDir()
-	low := newSegment(s.depth+1, segmentSlots/2, t.epoch)
-	high := newSegment(s.depth+1, segmentSlots/2, t.epoch)
+	low := newSegment(s.depth+1, maxGroups, t.epoch)
+	high := newSegment(s.depth+1, maxGroups, t.epoch)
 	bit := 63 - s.depth
-	s.moveTo(exclusive, func(e *Entry) *segment {
-		if hashOf(e.keyBytes())>>bit&1 == 0 {
+	s.moveTo(exclusive, func(h uint64) *segment {
+		if h>>bit&1 == 0 {
 			return low
 		}
 		return high
@@ -316,8 +321,16 @@ func (t *Table) double() {
 // when nothing needs its last bit.
 func (t *Table) merge(at uint64) {
 	for {
+		for t.deepest == 0 && t.depth > 0 && t.count < halvingLoad<<t.depth {
+			t.halve()
+			at >>= 1
+		}
 		s := t.dir[at]
 		n := s.total()
+		if t.depth == 0 && t.last > 0 && n <= s.room()/4 {
+			t.regroup((int(t.last) + 1) / 2)
+			return
+		}
 		if s.depth == 0 || n > mergedSlots {
 			return
 		}
@@ -327,18 +340,14 @@ func (t *Table) merge(at uint64) {
 		if buddy.depth != s.depth || n+buddy.total() > mergedSlots {
 			return
 		}
-		both := newSegment(s.depth-1, n+buddy.total(), t.epoch)
-		pick := func(*Entry) *segment { return both }
+		both := newSegment(s.depth-1, maxGroups, t.epoch)
+		pick := func(uint64) *segment { return both }
 		s.moveTo(true, pick)
 		buddy.moveTo(buddy.epoch == t.epoch || !t.segmentShared(buddy, buddyAt), pick)
 		t.ownDir()
 		t.point(min(first, buddyAt), 2*width, both)
 		if s.depth == t.depth {
 			t.deepest -= 2
-		}
-		for t.deepest == 0 && t.depth > 0 && t.count < halvingLoad<<t.depth {
-			t.halve()
-			at >>= 1
 		}
 	}
 }
@@ -366,17 +375,6 @@ func (t *Table) Each(fn func(*Entry) bool) {
 	eachSegment(t.dir, t.depth, 0, func(s *segment, _ uint64) bool { return s.each(fn) })
 }
 
-func (s *segment) each(fn func(*Entry) bool) bool {
-	for ; s != nil; s = s.over {
-		for _, e := range s.slots {
-			if !fn(e) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // eachSegment calls fn for every segment from a directory slot on, with the slot behind it.
 func eachSegment(dir []*segment, depth uint8, at uint64, fn func(s *segment, next uint64) bool) {
 	for at < uint64(len(dir)) {
@@ -393,34 +391,37 @@ const randomTries = 128
 
 // Random returns an entry, every one with the same probability (nearly so in a table that has lost most of its
 // entries), nil if the table is empty.
-func (t *Table) Random(rng *rand.Rand) *Entry {
+func (t *Table) Random(rng *rand.Rand) (e *Entry) {
 	if t.count == 0 {
 		return nil
 	}
 	for range randomTries {
 		s := t.dir[rng.Uint64N(uint64(len(t.dir)))]
-		n := uint64(s.total())
-		// A segment that fills 2^k directory slots is met 2^k times as often: its entries get 1/2^k of the chance.
-		chances := uint64(segmentSlots) << (t.depth - s.depth)
-		if t.depth == 0 {
-			chances = n
+		room := uint64(0)
+		for c := s; c != nil; c = c.over {
+			room += uint64(c.room())
 		}
-		if i := rng.Uint64N(chances); i < n {
-			return s.at(int(i))
+		// A segment that fills 2^k directory slots is met 2^k times as often: its entries get 1/2^k of the chance.
+		i := rng.Uint64N(max(room, uint64(s.room())<<(t.depth-s.depth)))
+		if i >= room {
+			continue
+		}
+		for ; i >= uint64(s.room()); s = s.over {
+			i -= uint64(s.room())
+		}
+		if e = s.group(i / groupSlots).slots[i%groupSlots]; e != nil {
+			return e
 		}
 	}
 	for at := rng.Uint64N(uint64(len(t.dir))); ; at = (at + 1) % uint64(len(t.dir)) {
 		if n := t.dir[at].total(); n > 0 {
-			return t.dir[at].at(rng.IntN(n))
+			skip := rng.IntN(n)
+			t.dir[at].each(func(x *Entry) bool {
+				e = x
+				skip--
+				return skip >= 0
+			})
+			return e
 		}
 	}
-}
-
-// at returns the i-th entry of the chain.
-func (s *segment) at(i int) *Entry {
-	for i >= len(s.slots) {
-		i -= len(s.slots)
-		s = s.over
-	}
-	return s.slots[i]
 }

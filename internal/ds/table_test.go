@@ -30,16 +30,77 @@ func newRand(t testing.TB) *rand.Rand {
 
 func key(i int) []byte { return fmt.Appendf(nil, "key:%d", i) }
 
-func TestEntryIs48Bytes(t *testing.T) {
-	if n := unsafe.Sizeof(Entry{}); n != entryBytes {
-		t.Errorf("Entry has %d bytes, want %d", n, entryBytes)
-	}
-	if n := unsafe.Sizeof(segment{}); n != segmentBytes {
-		t.Errorf("segment has %d bytes, want %d", n, segmentBytes)
+// The sizes that the accounts of memory and the layout by cache lines rest on.
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		got  uintptr
+		want int
+	}{
+		{"Entry", unsafe.Sizeof(Entry{}), headBytes},
+		{"external", unsafe.Sizeof(external{}), externalBytes},
+		{"segment", unsafe.Sizeof(segment{}), segmentHeadBytes},
+		{"group", unsafe.Sizeof(group{}), groupBytes},
+		{"segment1", unsafe.Sizeof(segment1{}), segmentHeadBytes + groupBytes},
+		{"segment2", unsafe.Sizeof(segment2{}), segmentHeadBytes + 2*groupBytes},
+		{"segment4", unsafe.Sizeof(segment4{}), segmentHeadBytes + 4*groupBytes},
+		{"segment8", unsafe.Sizeof(segment8{}), segmentHeadBytes + maxGroups*groupBytes},
+	} {
+		if c.got != uintptr(c.want) {
+			t.Errorf("%s has %d bytes, want %d", c.name, c.got, c.want)
+		}
 	}
 	if n := unsafe.Sizeof(Table{}); n > tableBytes {
 		t.Errorf("Table has %d bytes, want at most %d", n, tableBytes)
 	}
+}
+
+// The groups of a full-size segment are cache lines. If this fails, look-ups are slower, and nothing else: the allocator
+// has another layout.
+func TestGroupsAreCacheLines(t *testing.T) {
+	for _, s := range filled(5000).dir {
+		if at := uintptr(unsafe.Pointer(s.group(0))); at%groupBytes != 0 {
+			t.Fatalf("a group begins at %x", at)
+		}
+	}
+}
+
+// entriesOf returns the entries of one segment and verifies where they lie, their tags and the groups' counts.
+func entriesOf(t *testing.T, s *segment) []*Entry {
+	t.Helper()
+	var entries []*Entry
+	var passed [maxGroups]int
+	for g := range uint64(s.last) + 1 {
+		for j, e := range s.group(g).slots {
+			tag := s.group(g).tags >> (8 * j) & 0xff
+			if e == nil {
+				if tag != 0 {
+					t.Fatalf("tag %d of an empty slot", tag)
+				}
+				continue
+			}
+			h := hashOf(e.Key())
+			if tag != tagOf(h) {
+				t.Fatalf("tag %d of hash %x", tag, h)
+			}
+			for p := homeOf(h) & uint64(s.last); p != g; p = (p + 1) & uint64(s.last) {
+				passed[p]++
+			}
+			if found, i := s.find(uint64(s.last), h, e.Key()); found != e || *s.slot(i) != e {
+				t.Fatalf("%q is not found", e.Key())
+			}
+			entries = append(entries, e)
+		}
+	}
+	for g := range uint64(s.last) + 1 {
+		if n := s.group(g).tags >> 56; n != uint64(passed[g]) {
+			t.Fatalf("group %d was passed by %d, counts %d", g, passed[g], n)
+		}
+	}
+	if len(entries) != int(s.count) {
+		t.Fatalf("segment of %d counts %d", len(entries), s.count)
+	}
+	return entries
 }
 
 // checkTable verifies the structure of a table and that it holds exactly want.
@@ -47,6 +108,9 @@ func checkTable(t *testing.T, tab *Table, want map[string]string) {
 	t.Helper()
 	if tab.Len() != len(want) {
 		t.Fatalf("Len %d, want %d", tab.Len(), len(want))
+	}
+	if tab.last < maxGroups-1 && tab.depth > 0 {
+		t.Fatalf("%d groups at depth %d", tab.last+1, tab.depth)
 	}
 	seen, total, deepest := 0, 0, 0
 	for at := uint64(0); at < uint64(len(tab.dir)); {
@@ -64,22 +128,21 @@ func checkTable(t *testing.T, tab *Table, want map[string]string) {
 			}
 		}
 		for c := s; c != nil; c = c.over {
-			if c != s && len(c.slots) == 0 {
+			if c != s && c.count == 0 {
 				t.Fatalf("empty segment in a chain")
 			}
-			if c.depth != s.depth || c.epoch != s.epoch {
-				t.Fatalf("chain of different depth or epoch")
+			if c.depth != s.depth || c.epoch != s.epoch || c.last != tab.last {
+				t.Fatalf("chain of different depth, epoch or size")
 			}
-			for i, e := range c.slots {
-				h := hashOf(e.Key())
-				if h>>tab.shift < at || h>>tab.shift >= at+n || c.tag(i) != uint8(h) {
-					t.Fatalf("entry %q in the wrong place", e.Key())
+			for _, e := range entriesOf(t, c) {
+				if at2 := hashOf(e.Key()) >> tab.shift; at2 < at || at2 >= at+n {
+					t.Fatalf("entry %q in the wrong segment", e.Key())
 				}
 				if v, ok := want[string(e.Key())]; !ok || v != string(e.Value()) && e.Object() == nil {
 					t.Fatalf("entry %q = %.40q, want %.40q (%v)", e.Key(), e.Value(), v, ok)
 				}
 				seen++
-				total += e.kvBytes()
+				total += e.bytes()
 			}
 		}
 		at += n
@@ -97,7 +160,7 @@ func TestTableAgainstMap(t *testing.T) {
 		deleting := round%2 == 1
 		for range n {
 			k := key(rng.IntN(1 << rng.IntN(14)))
-			v := bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(1<<rng.IntN(9)))
+			v := bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(1<<rng.IntN(14)))
 			switch op := rng.IntN(10); {
 			case op < 6 == deleting:
 				e := tab.Delete(k)
@@ -109,8 +172,8 @@ func TestTableAgainstMap(t *testing.T) {
 			case op == 9:
 				if e := tab.Mutable(k); e != nil {
 					old := model[string(k)]
-					n := rng.IntN(300)
-					got := tab.Resize(e, n)
+					n := rng.IntN(1 << rng.IntN(14))
+					_, got := tab.Resize(e, n)
 					want := make([]byte, n)
 					copy(want, old)
 					if !bytes.Equal(got, want) {
