@@ -99,7 +99,10 @@ type world struct {
 	followers []*follower
 
 	// Of this life:
+	noFeed  bool         // the feed is switched off
+	forgot  bool         // it once was: the log may reach back further than the feed
 	faults  atomic.Int64 // that were injected
+	changes atomic.Int64 // of the fsync policy
 	failed  atomic.Bool  // an fsync of the log failed
 	working atomic.Int64 // goroutines that commit
 }
@@ -126,6 +129,9 @@ type follower struct {
 	// known, as after a resync.
 	next uint64
 	seen []seenOp // since the last comparison with the ops
+	// parted: the feed was switched off since it read, so that it may be told to
+	// resync.
+	parted bool
 }
 
 type seenOp struct {
@@ -169,7 +175,7 @@ func (w *world) fail(format string, a ...any) {
 
 func (w *world) options(fs *vfs.Mem) Options {
 	return Options{
-		FS: fs, Dir: "data", Shards: crashShards, DBs: crashDBs, Fsync: w.policy,
+		FS: fs, Dir: "data", Shards: crashShards, DBs: crashDBs, Fsync: w.policy, NoFeed: w.noFeed,
 		FeedMemoryBytes: 1, FeedDiskBytes: w.retainBytes, FeedAgeMs: w.retainMs, SegmentBytes: w.segment,
 		Logger:  slog.New(slog.NewTextHandler(stepWriter{w}, nil)),
 		tuneLog: func(o *aof.Options) { o.BlockBytes, o.MemoryBytes = int(w.block), w.inMemory },
@@ -214,6 +220,14 @@ func (w *world) run() {
 // compares it with the model. Everything up to the LSN safe must be there; with
 // closed, the last life ended with a clean close.
 func (w *world) open(safe uint64, closed bool) {
+	hadFeed := !w.noFeed
+	if w.followers != nil {
+		w.noFeed = w.rng.IntN(12) == 0
+	}
+	w.forgot = w.forgot || w.noFeed
+	for _, f := range w.followers {
+		f.parted = f.parted || w.noFeed
+	}
 	expect := uint64(math.MaxUint64)
 	if w.rng.IntN(3) == 0 {
 		expect = w.glimpse()
@@ -250,7 +264,7 @@ func (w *world) open(safe uint64, closed bool) {
 	e := w.e
 	e.PauseExpiry(true) // every commit is the test's own
 	last := e.log.Last()
-	w.step("open at LSN %d, %s; resumed %v (%s)", last, e.report.Verdict(), e.report.Resumed, e.report.Reason)
+	w.step("open at LSN %d, %s; no feed %v; resumed %v (%s)", last, e.report.Verdict(), w.noFeed, e.report.Resumed, e.report.Reason)
 	switch {
 	case last < safe:
 		w.fail("LSN %d was safe, and the log ends at %d", safe, last)
@@ -264,7 +278,7 @@ func (w *world) open(safe uint64, closed bool) {
 	case expect != math.MaxUint64 && last != expect:
 		w.fail("a start that was not disturbed found LSN %d, this one found %d", expect, last)
 		return
-	case closed && !died && !e.report.Resumed:
+	case closed && !died && hadFeed && !e.report.Resumed:
 		w.fail("after a clean close the generation does not go on: %s", e.report.Reason)
 		return
 	}
@@ -278,7 +292,9 @@ func (w *world) open(safe uint64, closed bool) {
 	}
 	w.acked.Store(last)
 	w.durable.Store(last)
-	w.checkFeed(last)
+	if !w.noFeed {
+		w.checkFeed(last)
+	}
 }
 
 // glimpse returns the LSN that a start on a copy of the files finds.
@@ -311,11 +327,19 @@ func (w *world) checkFeed(last uint64) {
 			return
 		}
 		f := &follower{stream: s, at: oldest, next: w.e.log.OldestLSN()}
+		if w.forgot {
+			f.next = 0
+		}
 		w.catchUp(f, last)
 		if tail := w.e.source.Tail(s); f.at != tail && !w.t.Failed() {
 			w.fail("from %v stream %d ends at %v, not at its tail %v", oldest, s, f.at, tail)
 		}
 	}
+	defer func() {
+		for _, f := range w.followers {
+			f.parted = false
+		}
+	}()
 	for _, f := range w.followers {
 		if f.next > last+1 {
 			// It has seen what is lost. Only a visible reader may have.
@@ -432,6 +456,7 @@ func (w *world) resynced(f *follower, e *feed.ResyncError, oldest uint64) error 
 	switch {
 	case e.Reason == feed.ReasonEvicted && (w.retainBytes >= 0 || w.retainMs > 0) && next < w.e.log.OldestLSN():
 		atomic.AddInt64(&w.tally.Evicted, 1)
+	case f.parted && (e.Reason != feed.ReasonLost || !f.durable):
 	case next > last+1 && !f.durable && (e.Reason == feed.ReasonLost || e.Reason == feed.ReasonGeneration):
 	case !f.durable && f.at.Offset == 0 && e.Reason == feed.ReasonGeneration && w.sawAll(f.stream, next):
 		// It has seen a FLUSHALL that is there, and the new generation, whose name is
@@ -509,7 +534,9 @@ func (w *world) live() (dead bool) {
 	}
 	for _, part := range parts {
 		rng := rngs()
-		others.Go(func() { w.reads(rng, part, done) })
+		if !w.noFeed {
+			others.Go(func() { w.reads(rng, part, done) })
+		}
 	}
 	for _, duty := range []func(*rand.Rand, <-chan struct{}){w.rewrites, w.tends, w.disturbs} {
 		rng := rngs()
@@ -574,7 +601,7 @@ func (w *world) commits(rng *rand.Rand, n int) {
 		if rng.IntN(3) == 0 {
 			time.Sleep(time.Duration(rng.IntN(20_000)) * time.Microsecond)
 		}
-		failed := w.failed.Load()
+		failed, changes, always := w.failed.Load(), w.changes.Load(), w.e.Policy() == aof.PolicyAlways
 		if err := w.e.Admit(); err != nil {
 			if errors.Is(err, vfs.ErrDead) {
 				return
@@ -595,7 +622,7 @@ func (w *world) commits(rng *rand.Rand, n int) {
 			w.fail("LSN %d is acknowledged after an fsync failed", lsn)
 		case err == nil:
 			w.raise(&w.acked, lsn)
-			if w.policy == aof.PolicyAlways {
+			if always && w.changes.Load() == changes {
 				w.raise(&w.durable, lsn)
 			}
 		case errors.Is(err, vfs.ErrDead):
@@ -719,6 +746,11 @@ func (w *world) rewrites(rng *rand.Rand, done <-chan struct{}) {
 func (w *world) tends(rng *rand.Rand, done <-chan struct{}) {
 	for w.rest(rng, 300*time.Millisecond, done) {
 		w.e.tend()
+		if rng.IntN(6) == 0 {
+			w.changes.Add(1)
+			w.e.SetPolicy(aof.Policy(rng.IntN(3)))
+			w.changes.Add(1)
+		}
 		if rng.IntN(4) == 0 && w.e.log.Sync() == nil {
 			w.raise(&w.durable, w.e.log.Durable())
 		}
