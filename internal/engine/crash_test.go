@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"kevy/aof"
@@ -53,7 +54,7 @@ type history struct {
 	e      *Engine
 	tx     *shard.Tx
 	policy aof.Policy
-	nowMs  int64
+	nowMs  atomic.Int64
 
 	// ends and digests are the LSN and the keyspace after each commit, from the
 	// empty store on.
@@ -71,7 +72,8 @@ func TestCrashes(t *testing.T) {
 	seed, schedules := crashSeed(t), crashSchedules(t, 300)
 	var crashes, closes, commits int
 	for i := range schedules {
-		h := &history{t: t, rng: rand.New(rand.NewPCG(seed, uint64(i))), fs: vfs.NewMem(), nowMs: 1_700_000_000_000, frames: make(map[frameID]string)}
+		h := &history{t: t, rng: rand.New(rand.NewPCG(seed, uint64(i))), fs: vfs.NewMem(), frames: make(map[frameID]string)}
+		h.nowMs.Store(1_700_000_000_000)
 		h.policy = aof.Policy(h.rng.IntN(3))
 		c, cl := h.run(i)
 		crashes += c
@@ -125,7 +127,7 @@ func (h *history) fail(format string, a ...any) {
 func (h *history) open() bool {
 	e, err := Open(Options{
 		FS: h.fs, Dir: "data", Shards: crashShards, DBs: crashDBs, Fsync: h.policy, FeedMemoryBytes: 1, FeedDiskBytes: -1,
-		SegmentBytes: int64(1+h.rng.IntN(8)) << 10, NowMs: func() int64 { return h.nowMs },
+		SegmentBytes: int64(1+h.rng.IntN(8)) << 10, NowMs: h.nowMs.Load,
 	})
 	if err != nil {
 		h.fail("open: %v", err)
@@ -146,7 +148,7 @@ func (h *history) run(number int) (crashes, closes int) {
 	}
 	for range 2 + h.rng.IntN(4) {
 		for range h.rng.IntN(40) {
-			h.nowMs += int64(h.rng.IntN(400))
+			h.nowMs.Add(int64(h.rng.IntN(400)))
 			h.act()
 			if h.t.Failed() {
 				return crashes, closes
@@ -220,7 +222,7 @@ func (h *history) digest() shard.Digest {
 // commit makes one commit of random ops over all shards.
 func (h *history) commit() {
 	h.e.set.Lock(h.e.all)
-	h.tx.Begin(h.e.all, 0, h.nowMs)
+	h.tx.Begin(h.e.all, 0, h.nowMs.Load())
 	for range 1 + h.rng.IntN(4) {
 		h.tx.Select(h.rng.IntN(crashDBs))
 		h.change()
@@ -256,7 +258,7 @@ func (h *history) change() {
 	case n < 12:
 		h.tx.Del(key)
 	case n < 15:
-		h.tx.ExpireAt(key, h.nowMs+int64(h.rng.IntN(5000)))
+		h.tx.ExpireAt(key, h.nowMs.Load()+int64(h.rng.IntN(5000)))
 	case !found && n < 22:
 		_, _ = h.tx.PushRight(key, value, value)
 	case !found && n < 28:
