@@ -25,6 +25,11 @@ var (
 		"set aof-use-rdb-preamble no on the redis-server that wrote it, let it rewrite (BGREWRITEAOF), then start kevy")
 )
 
+// ErrSingleFile is wrapped by the error of Recover for a directory that holds the
+// log of a Redis before 7 and none of Redis 7.
+var ErrSingleFile = errors.New("it is the append only file of a Redis before 7, which kevy does not read: " +
+	"start redis-server 7 on this directory with appendonly yes and aof-use-rdb-preamble no, let it rewrite (BGREWRITEAOF), then start kevy")
+
 // DamageError says that a file of the log is not what was durably written
 // there.
 type DamageError struct {

@@ -250,3 +250,28 @@ func TestBaseReplacesASegmentWithoutOps(t *testing.T) {
 		})
 	}
 }
+
+// The log of a Redis before 7 is not taken for nothing; beside one of Redis 7 it
+// is what that left behind.
+func TestSingleFileIsRefused(t *testing.T) {
+	fs := vfs.NewMem()
+	if err := fs.MkdirAll("data"); err != nil {
+		t.Fatal(err)
+	}
+	writeFileText(t, fs, "data/appendonly.aof", commandText("SET", "k", "v"))
+	if _, _, err := tryOpenLog(t, testOptions(fs), RecoverSkip); !errors.Is(err, ErrSingleFile) || !strings.Contains(err.Error(), "data/appendonly.aof: ") {
+		t.Fatal(err)
+	}
+	writeFileText(t, fs, "data/appendonlydir/appendonly.aof.1.incr.aof", commandText("SET", "k", "v"))
+	writeFileText(t, fs, "data/appendonlydir/"+manifestName, "file appendonly.aof.1.incr.aof seq 1 type i\n")
+	l, rec := openLog(t, testOptions(fs))
+	check(t, "commands", len(rec.foreign), 1)
+	l.mustClose()
+	fs = vfs.NewMem()
+	if err := fs.MkdirAll("data"); err != nil {
+		t.Fatal(err)
+	}
+	writeFileText(t, fs, "data/appendonly.aof", "")
+	l, _ = openLog(t, testOptions(fs))
+	l.mustClose()
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,23 @@ func (r *recovery) list() error {
 		}
 	}
 	return nil
+}
+
+// refuseSingleFile keeps a directory of an older Redis from being taken for an
+// empty one.
+func (r *recovery) refuseSingleFile() error {
+	d := &r.log.dir
+	name := filepath.Join(d.dir, filePrefixName)
+	info, err := d.fs.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Size == 0 || info.IsDir:
+		return nil
+	}
+	return fmt.Errorf("%s: %w", name, ErrSingleFile)
 }
 
 func (r *recovery) spareSegment(info vfs.Info, seq int64) (s spareSegment, err error) {

@@ -175,6 +175,11 @@ func (r *recovery) run() error {
 	if r.manifest, r.found, err = readManifest(d.fs, d.logDir()); err != nil {
 		return err
 	}
+	if !r.found {
+		if err := r.refuseSingleFile(); err != nil {
+			return err
+		}
+	}
 	// What follows removes what this manifest does not need. It must not turn into
 	// the one before after that.
 	if err := d.fs.SyncDir(d.logDir()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"kevy/aof"
@@ -204,6 +205,10 @@ func (e *Engine) readManifest() (persist.Manifest, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		m = persist.Manifest{Shards: e.opt.Shards, CreatedMs: now}
+		if info, err := e.opt.FS.Stat(filepath.Join(e.opt.Dir, "dump.rdb")); err == nil && info.Size > 0 {
+			e.opt.Logger.Warn("dump.rdb is not read: to take over what it holds, let redis-server 7 load it, with appendonly yes and " +
+				"aof-use-rdb-preamble no, and rewrite its log (BGREWRITEAOF)")
+		}
 	case errors.As(err, &bad):
 		return m, fmt.Errorf("%w (what counts in it is the number of shards, which the second line of feed-0.gen says too: "+
 			"remove it and start with that number)", err)
