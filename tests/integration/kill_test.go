@@ -82,11 +82,16 @@ func newKiller(t *testing.T, policy string, seed uint64) *killer {
 	return k
 }
 
-// config keeps so little log that it is given up and read from disk within the test.
+// config keeps so little log that it is given up and read from disk within the test, and so much that a reader which
+// goes on at once is not left behind: where a second of load becomes durable at a time, that is several seconds of it.
 func (k *killer) config() process.Config {
 	cfg := process.Config{Dir: k.dir, Args: []string{"--appendfsync", k.policy}}
 	if !k.binary.Redis {
-		cfg.Args = append(cfg.Args, "--feed-retention-bytes", "16mb", "--feed-backlog-bytes", "1mb")
+		retention := "16mb"
+		if k.policy != "always" {
+			retention = "128mb"
+		}
+		cfg.Args = append(cfg.Args, "--feed-retention-bytes", retention, "--feed-backlog-bytes", "1mb")
 	}
 	return cfg
 }
