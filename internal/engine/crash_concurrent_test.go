@@ -31,7 +31,7 @@ import (
 // The seed decides what happens, not in which order goroutines run: a failure
 // may need several runs of its seed to come back.
 func TestConcurrentCrashes(t *testing.T) {
-	seed, schedules := crashSeed(t), crashSchedules(t, 100)
+	seed, schedules := crashSeed(t), crashSchedules(t, 80)
 	var total tally
 	for i := range schedules {
 		synctest.Test(t, func(t *testing.T) {

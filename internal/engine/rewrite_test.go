@@ -221,7 +221,7 @@ func readAll(t *testing.T, fsys vfs.FS, name string) string {
 // there at its cut; the cut takes no time that anyone notices; and the memory of
 // what was copied meanwhile comes back.
 func TestRewriteUnderLoad(t *testing.T) {
-	smallKeys, elements, rounds := 20_000, 10_000, 6
+	smallKeys, elements, rounds := 20_000, 10_000, 4
 	if testing.Short() {
 		smallKeys, elements, rounds = 2_000, 1_000, 2
 	}
