@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,6 +114,9 @@ type primedListener struct {
 }
 
 func (l *primedListener) Accept() (net.Conn, error) {
+	// What was accepted before comes first: a flood of connections must not queue
+	// thousands of goroutines in front of the clients that are there.
+	runtime.Gosched()
 	backoff := minAcceptBackoff
 	for {
 		conn, err := l.Listener.Accept()
