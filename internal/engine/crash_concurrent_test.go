@@ -232,6 +232,9 @@ func (w *world) open(safe uint64, closed bool) {
 	if w.rng.IntN(3) == 0 {
 		expect = w.glimpse()
 	}
+	if w.followers != nil && !w.noFeed && w.rng.IntN(10) == 0 {
+		w.fork()
+	}
 	died := false
 	for {
 		if w.rng.IntN(3) == 0 {
@@ -309,6 +312,45 @@ func (w *world) glimpse() uint64 {
 		w.fail("close a copy: %v", err)
 	}
 	return last
+}
+
+// fork lets a copy of the files have a life of its own: what it shows under the
+// names of past generations is what the original shows, and all else has names
+// that the original never gives.
+func (w *world) fork() {
+	e, err := Open(w.options(w.fs.Clone()))
+	if err != nil {
+		w.fail("open a copy: %v", err)
+		return
+	}
+	e.PauseExpiry(true)
+	if e.report.Resumed {
+		w.fail("a copy goes on with the generation of the original")
+	}
+	w.e = e
+	tx := e.NewTx()
+	for range 1 + w.rng.IntN(20) {
+		w.commit(w.rng, tx)
+	}
+	w.made = nil
+	for s := range crashShards + 1 {
+		oldest, err := e.source.Oldest(s)
+		if err != nil {
+			w.fail("oldest cursor of a copy: %v", err)
+			break
+		}
+		f := &follower{stream: s, at: oldest}
+		for before := (feed.Cursor{}); f.at != before && !w.t.Failed(); {
+			before = f.at
+			if err := w.follow(f, 100, 0); err != nil {
+				w.fail("read a copy: %v", err)
+			}
+		}
+	}
+	w.e = nil
+	if err := e.Close(); err != nil {
+		w.fail("close a copy: %v", err)
+	}
 }
 
 func (w *world) digest() shard.Digest {
