@@ -34,8 +34,10 @@ type Table struct {
 	shift uint8      // 64 - depth
 	depth uint8
 	last  uint8 // the number of groups of each segment - 1; below maxGroups - 1 only at depth 0
-	count int
-	bytes int // of entries, objects not included
+	// chained says that a segment may have an over: otherwise a look-up does not read the heads of segments.
+	chained bool
+	count   int
+	bytes   int // of entries, objects not included
 	// deepest counts the segments that use all depth bits: the directory cannot halve while there are any.
 	deepest int
 
@@ -76,6 +78,9 @@ func (t *Table) locate(h uint64, key []byte) (s *segment, e *Entry, i int) {
 	for s = t.dir[h>>t.shift]; s != nil; s = s.over {
 		if e, i = s.find(uint64(t.last), h, key); i >= 0 {
 			return s, e, i
+		}
+		if !t.chained {
+			break
 		}
 	}
 	return nil, nil, -1
@@ -223,7 +228,7 @@ func (t *Table) Adopt(e *Entry) {
 }
 
 func (t *Table) clear() {
-	t.dir, t.shift, t.depth, t.last, t.deepest, t.dirEpoch = nil, 64, 0, 0, 0, t.epoch
+	t.dir, t.shift, t.depth, t.last, t.chained, t.deepest, t.dirEpoch = nil, 64, 0, 0, false, 0, t.epoch
 	t.count, t.bytes = 0, 0
 }
 
@@ -242,6 +247,7 @@ func (t *Table) insert(h uint64, e *Entry) {
 		} else if s.depth < t.depth || t.mayDouble() {
 			t.split(h >> t.shift)
 		} else {
+			t.chained = true
 			break
 		}
 		s = t.dir[h>>t.shift]

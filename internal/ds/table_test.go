@@ -128,6 +128,9 @@ func checkTable(t *testing.T, tab *Table, want map[string]string) {
 			}
 		}
 		for c := s; c != nil; c = c.over {
+			if c != s && !tab.chained {
+				t.Fatalf("a chain in a table without")
+			}
 			if c != s && c.count == 0 {
 				t.Fatalf("empty segment in a chain")
 			}
