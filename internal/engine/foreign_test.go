@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -392,7 +393,7 @@ func readFile(t *testing.T, fsys vfs.FS, name string) string {
 // TestForeignCrashes ends the start that takes over another server's log at each
 // of its steps: whatever the disk has kept, the next one finds the same keys.
 func TestForeignCrashes(t *testing.T) {
-	lines := []string{"SELECT 0", "SET k v PXAT 1000", "APPEND k x", "RPUSH l a b c", "INCR n", "SELECT 3", "SADD s 1 2 3"}
+	lines := []string{"SELECT 0", "SET k v PXAT 4000000000000", "APPEND k x", "RPUSH l a b c", "INCR n", "SELECT 3", "SADD s 1 2 3"}
 	for i := range 30 {
 		lines = append(lines, fmt.Sprintf("INCRBY n %d", i), "LMOVE l l LEFT RIGHT")
 	}
@@ -436,6 +437,43 @@ func TestForeignCrashes(t *testing.T) {
 			}
 			closeStore(t, e)
 		}
+	}
+}
+
+// TestForeignOnAFullDisk: a start that has no room to take over another server's
+// log fails, or not, and the next one that has finds the same keys.
+func TestForeignOnAFullDisk(t *testing.T) {
+	var want shard.Digest
+	failed := 0
+	for room := int64(0); room < 3000; room += 50 {
+		mem := vfs.NewMem()
+		foreignFiles(t, mem, "data", commands("SELECT 2", "HSET h f v"), commands("SET k v PXAT 4000000000000", "APPEND k x", "INCR n"), commands("INCR n", "RPUSH l a b"))
+		mem.SetQuota(mem.Used() + room)
+		e, err := engine.Open(settings(mem, "data"))
+		if err != nil {
+			failed++
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("with room for %d bytes: %v", room, err)
+			}
+			if open := mem.OpenFiles(); len(open) > 0 {
+				t.Fatalf("with room for %d bytes files are still open: %v", room, open)
+			}
+			mem.SetQuota(-1)
+			e = open(t, settings(mem, "data"))
+		}
+		mem.SetQuota(-1)
+		e.PauseExpiry(true)
+		got := e.Set().Digest()
+		if want == (shard.Digest{}) {
+			want = got
+		}
+		if got != want {
+			t.Fatalf("with room for %d bytes other keys are found", room)
+		}
+		closeStore(t, e)
+	}
+	if failed < 10 {
+		t.Errorf("only %d starts failed", failed)
 	}
 }
 
