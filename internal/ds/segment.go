@@ -52,18 +52,22 @@ type group struct {
 type (
 	segment1 struct {
 		segment
+		//lint:ignore U1000 reached through the segment before it
 		groups [1]group
 	}
 	segment2 struct {
 		segment
+		//lint:ignore U1000 reached through the segment before it
 		groups [2]group
 	}
 	segment4 struct {
 		segment
+		//lint:ignore U1000 reached through the segment before it
 		groups [4]group
 	}
 	segment8 struct {
 		segment
+		//lint:ignore U1000 reached through the segment before it
 		groups [maxGroups]group
 	}
 )
