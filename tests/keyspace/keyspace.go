@@ -22,8 +22,12 @@ type Value struct {
 	// ExpireAtMs is the expiry in Unix milliseconds, -1 for none.
 	ExpireAtMs int64
 	// Parts are the elements in canonical order: the string; a list's elements; a set's members sorted;
-	// field, value, … sorted by field; member, score, … in the order of the sorted set.
+	// field, value, … sorted by field; member, score, … in the order of the sorted set; for a stream what
+	// XINFO STREAM FULL tells, but for times and for how it is stored.
 	Parts []string
+	// TimesMs are Unix milliseconds inside the value: when each field of a hash expires, -1 for one that does
+	// not, nil if none does; when each pending entry of a stream's groups was delivered.
+	TimesMs []int64
 }
 
 // Key names a key in a database.
@@ -133,12 +137,16 @@ func (d Dump) read(c *wire.Conn, db int, names []string) error {
 	for i, r := range replies {
 		v := values[i]
 		switch {
+		case v.Type == "stream" && r.IsError("ERR"):
+			continue // no such key any more
 		case r.Kind == wire.Error:
 			return fmt.Errorf("%s %q: %s", cmds[i][0], live[i], r)
 		case r.Nil || !r.Scalar() && len(r.Elems) == 0:
 			continue
 		case r.Scalar():
 			v.Parts = []string{string(r.Text)}
+		case v.Type == "stream":
+			v.readStream(r)
 		default:
 			v.Parts = r.Strings()
 		}
@@ -147,7 +155,102 @@ func (d Dump) read(c *wire.Conn, db int, names []string) error {
 		}
 		d[Key{db, live[i]}] = v
 	}
+	return d.readFieldExpiries(c, db, live)
+}
+
+// readFieldExpiries asks when the fields of hashes expire, where the server knows of that.
+func (d Dump) readFieldExpiries(c *wire.Conn, db int, names []string) error {
+	var hashes []string
+	var cmds [][]string
+	for _, k := range names {
+		v, ok := d[Key{db, k}]
+		if !ok || v.Type != "hash" {
+			continue
+		}
+		cmd := []string{"HPEXPIRETIME", k, "FIELDS", strconv.Itoa(len(v.Parts) / 2)}
+		for i := 0; i < len(v.Parts); i += 2 {
+			cmd = append(cmd, v.Parts[i])
+		}
+		hashes, cmds = append(hashes, k), append(cmds, cmd)
+	}
+	replies, err := c.Pipeline(cmds...)
+	if err != nil {
+		return err
+	}
+	for i, r := range replies {
+		if r.Kind == wire.Error && strings.HasPrefix(string(r.Text), "ERR unknown command") {
+			return nil
+		}
+		if len(r.Elems) == 0 {
+			return fmt.Errorf("HPEXPIRETIME %q: %s", hashes[i], r)
+		}
+		var times []int64
+		any := false
+		for _, e := range r.Elems {
+			at, err := e.Int()
+			if err != nil {
+				return fmt.Errorf("HPEXPIRETIME %q: %w", hashes[i], err)
+			}
+			times, any = append(times, at), any || at != -1
+		}
+		if any {
+			v := d[Key{db, hashes[i]}]
+			v.TimesMs = times
+			d[Key{db, hashes[i]}] = v
+		}
+	}
 	return nil
+}
+
+// readStream takes what XINFO STREAM FULL answers apart.
+func (v *Value) readStream(r wire.Reply) {
+	put := func(words ...string) { v.Parts = append(v.Parts, strings.Join(words, " ")) }
+	each := func(r wire.Reply, do func(name string, value wire.Reply)) {
+		for i := 0; i+1 < len(r.Elems); i += 2 {
+			do(string(r.Elems[i].Text), r.Elems[i+1])
+		}
+	}
+	each(r, func(name string, value wire.Reply) {
+		switch name {
+		case "radix-tree-keys", "radix-tree-nodes":
+		case "entries":
+			for _, e := range value.Elems {
+				put("entry", e.String())
+			}
+		case "groups":
+			for _, g := range value.Elems {
+				each(g, func(name string, value wire.Reply) {
+					switch name {
+					case "pel", "pending":
+						for _, p := range value.Elems {
+							at, _ := p.Elems[2].Int()
+							v.TimesMs = append(v.TimesMs, at)
+							put("pending", p.Elems[0].String(), p.Elems[1].String(), p.Elems[3].String())
+						}
+					case "consumers":
+						for _, c := range value.Elems {
+							each(c, func(name string, value wire.Reply) {
+								// When a consumer was seen last is no fact of the log.
+								switch name {
+								case "seen-time", "active-time":
+								case "pel", "pending":
+									for _, p := range value.Elems {
+										put("owned", p.Elems[0].String(), p.Elems[2].String())
+									}
+								default:
+									put("consumer", name, value.String())
+								}
+							})
+						}
+					default:
+						put("group", name, value.String())
+					}
+				})
+			}
+		default:
+			put(name, value.String())
+		}
+	})
 }
 
 func readCommand(kind, key string) []string {
@@ -162,6 +265,8 @@ func readCommand(kind, key string) []string {
 		return []string{"HGETALL", key}
 	case "zset":
 		return []string{"ZRANGE", key, "0", "-1", "WITHSCORES"}
+	case "stream":
+		return []string{"XINFO", "STREAM", key, "FULL", "COUNT", "0"}
 	}
 	return nil
 }
@@ -201,7 +306,8 @@ func (v *Value) canonical() error {
 type Options struct {
 	// Encoding compares OBJECT ENCODING too.
 	Encoding bool
-	// ExpiryToleranceMs is how far expiries may lie apart; whether there is one must always agree.
+	// ExpiryToleranceMs is how far expiries and other times may lie apart; whether there is one must always
+	// agree.
 	ExpiryToleranceMs int64
 }
 
@@ -261,6 +367,14 @@ func diffValue(w, g Value, opt Options) string {
 			return fmt.Sprintf("element %d is %s, want %s", i, clip(g.Parts[i]), clip(w.Parts[i]))
 		}
 	}
+	if len(w.TimesMs) != len(g.TimesMs) {
+		return fmt.Sprintf("%d times inside, want %d (%s)", len(g.TimesMs), len(w.TimesMs), w)
+	}
+	for i, at := range w.TimesMs {
+		if (at == -1) != (g.TimesMs[i] == -1) || math.Abs(float64(at-g.TimesMs[i])) > float64(opt.ExpiryToleranceMs) {
+			return fmt.Sprintf("time %d inside is %d, want %d (%s)", i, g.TimesMs[i], at, w)
+		}
+	}
 	if opt.Encoding && w.Encoding != g.Encoding {
 		return fmt.Sprintf("encoding %s, want %s (%s)", g.Encoding, w.Encoding, w)
 	}
@@ -317,6 +431,9 @@ func (d Dump) Digest() string {
 		put(strconv.Itoa(len(v.Parts)))
 		for _, p := range v.Parts {
 			put(p)
+		}
+		for _, at := range v.TimesMs {
+			put(strconv.FormatInt(at, 10))
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -32,14 +32,19 @@ func TestReadAndDiff(t *testing.T) {
 		do("SADD", "set", "z", "y", "x")
 		do("HSET", "h", "g", "1", "f", "2")
 		do("ZADD", "z", "1.5", "m", "-0", "n", "inf", "o")
+		do("XADD", "x", "5-1", "f", "v")
+		do("XADD", "x", "6-0", "g", "w")
+		do("XGROUP", "CREATE", "x", "grp", "0")
+		do("XREADGROUP", "GROUP", "grp", "con", "STREAMS", "x", ">")
+		do("XCLAIM", "x", "grp", "con", "0", "5-1", "6-0", "TIME", "1000000000000", "RETRYCOUNT", "3")
 		do("SELECT", "3")
 		do("SET", "", "empty name")
 		do("SELECT", "0")
 	}
 	fill()
 	base := read()
-	if len(base) != 6 {
-		t.Fatalf("read %d keys, want 6", len(base))
+	if len(base) != 7 {
+		t.Fatalf("read %d keys, want 7", len(base))
 	}
 	if got := base[Key{0, "z"}].String(); got != "zset n 0 m 1.5 o inf" && got != "zset n 0 m 1.5 o +Inf" {
 		t.Errorf("zset reads as %s", got)
@@ -58,6 +63,13 @@ func TestReadAndDiff(t *testing.T) {
 		{"SADD set w", "4 elements"},
 		{"HSET h f 3", "element 1"},
 		{"ZADD z 1.25 m", "element 3"},
+		{"XADD x 7-0 f v", "elements, want"},
+		{"XSETID x 9-0", "element"},
+		{"XACK x grp 5-1", "elements, want"},
+		{"XGROUP SETID x grp 5-1", "element"},
+		{"XGROUP CREATECONSUMER x grp other", "elements, want"},
+		{"XCLAIM x grp other 0 5-1 TIME 1000000000000 RETRYCOUNT 3", "element"},
+		{"XCLAIM x grp con 0 5-1 TIME 1000000000001 RETRYCOUNT 3", "time 0 inside"},
 		{"RENAME set l", "type set"},
 		{"MOVE s 4", "missing"},
 	} {

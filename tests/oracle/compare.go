@@ -32,26 +32,6 @@ const (
 // clockTolerance is how far integers that depend on the time may lie apart, in the unit of the command.
 const clockTolerance = 5_000
 
-// modeOf is the mode of a command.
-func modeOf(args [][]byte) mode {
-	switch name(args) {
-	case "KEYS", "SMEMBERS", "SINTER", "SUNION", "SDIFF", "HKEYS", "HVALS":
-		return unordered
-	case "HGETALL":
-		return unorderedPairs
-	case "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME", "OBJECT IDLETIME":
-		return clock
-	case "SRANDMEMBER", "HRANDFIELD", "ZRANDMEMBER", "RANDOMKEY", "SPOP":
-		return random
-	case "HELLO", "CLIENT ID", "SCAN", "HSCAN", "SSCAN", "ZSCAN":
-		return shape
-	case "ZADD", "ZINCRBY", "ZSCORE", "ZMSCORE", "ZRANGE", "ZREVRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE",
-		"ZPOPMIN", "ZPOPMAX", "ZMPOP", "ZUNION", "ZINTER", "ZDIFF", "ZRANK", "ZREVRANK":
-		return scores
-	}
-	return exact
-}
-
 // same reports whether two replies agree. Errors agree when they are the same bytes, whatever the mode.
 func same(m mode, want, got wire.Reply) bool {
 	if want.Equal(got) {

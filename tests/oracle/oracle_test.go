@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"net"
 	"os"
 	"sort"
 	"strconv"
@@ -31,7 +32,8 @@ func number(t *testing.T, variable string, def uint64) uint64 {
 	return n
 }
 
-// TestRandomCommands runs KEVY_ORACLE_COMMANDS commands from KEVY_SEED on both servers.
+// TestRandomCommands runs KEVY_ORACLE_COMMANDS commands from KEVY_SEED on redis-server and on the server, and
+// after each round holds the server's log and feed to its keyspace.
 func TestRandomCommands(t *testing.T) {
 	def := uint64(200_000)
 	if testing.Short() {
@@ -40,18 +42,76 @@ func TestRandomCommands(t *testing.T) {
 	total := number(t, "KEVY_ORACLE_COMMANDS", def)
 	seed := number(t, "KEVY_SEED", uint64(time.Now().UnixNano()>>10))
 	t.Logf("KEVY_SEED=%d KEVY_ORACLE_COMMANDS=%d", seed, total)
-	oracle := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no"}})
-	server := process.Start(t, process.Subject(t), process.Config{})
-	const conns = 4
-	pair, err := NewPair(oracle.Dial, server.Dial, conns)
+	oracle := process.Start(t, process.Oracle(t), process.Config{Args: oracleArgs})
+	subject := process.Subject(t)
+	var pair *Pair
+	if subject.Redis {
+		server := process.Start(t, subject, process.Config{Args: serverArgs})
+		pair = newPair(t, oracle.Dial, server.Dial)
+	} else {
+		h := newHistory(t, process.Config{Args: serverArgs})
+		pair = newPair(t, oracle.Dial, func() (net.Conn, error) { return h.server.Dial() })
+		pair.After = h.check
+		defer func() {
+			t.Log(h)
+			if done := pair.rounds; h.restarts < 2*done || h.frames < 500*done {
+				t.Errorf("too little was looked at in %d rounds: %s", done, h)
+			}
+		}()
+	}
+	runRounds(t, pair, seed, total, Options{Conns: conns})
+	for _, line := range pair.Allowed() {
+		t.Log(line)
+	}
+	checkCoverage(t, pair, total, Names(false))
+}
+
+// TestShardCounts runs the same commands on a server of one shard and on one of sixteen, those that
+// redis-server 7.0 lacks included.
+func TestShardCounts(t *testing.T) {
+	subject := process.Subject(t)
+	if subject.Redis {
+		t.Skip("redis-server has no shards")
+	}
+	def := uint64(40_000)
+	if testing.Short() {
+		def = 8_000
+	}
+	total := number(t, "KEVY_ORACLE_COMMANDS", def)
+	seed := number(t, "KEVY_SEED", uint64(time.Now().UnixNano()>>10))
+	t.Logf("KEVY_SEED=%d KEVY_ORACLE_COMMANDS=%d", seed, total)
+	many := process.Start(t, subject, process.Config{Args: append([]string{"--shards", "16"}, serverArgs...)})
+	one := process.Start(t, subject, process.Config{Args: append([]string{"--shards", "1"}, serverArgs...)})
+	pair := newPair(t, many.Dial, one.Dial)
+	pair.allow = nil
+	runRounds(t, pair, seed, total, Options{Conns: conns, Newer: true})
+	checkCoverage(t, pair, total, Names(true))
+}
+
+// conns is how many connections take turns.
+const conns = 4
+
+// What the servers are started with.
+var (
+	oracleArgs = []string{"--appendonly", "no", "--enable-debug-command", "yes"}
+	serverArgs = []string{"--enable-debug-command", "yes"}
+)
+
+func newPair(t *testing.T, oracle, server func() (net.Conn, error)) *Pair {
+	t.Helper()
+	pair, err := NewPair(oracle, server, conns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pair.Close()
+	t.Cleanup(pair.Close)
+	return pair
+}
+
+// runRounds runs total commands, and reduces and reports what differs.
+func runRounds(t *testing.T, pair *Pair, seed, total uint64, opt Options) {
 	reported := map[string]bool{}
-	done := uint64(0)
-	for round := uint64(0); done < total && len(reported) < maxReports; round++ {
-		g := NewGenerator(seed+round, time.Now().UnixMilli(), Options{Conns: conns})
+	for done := uint64(0); done < total && len(reported) < maxReports; pair.rounds++ {
+		g := NewGenerator(seed, time.Now().UnixMilli(), opt)
 		steps := make([]Step, min(roundSteps, total-done))
 		for i := range steps {
 			steps[i] = g.Next()
@@ -59,42 +119,37 @@ func TestRandomCommands(t *testing.T) {
 		done += uint64(len(steps))
 		diff, err := pair.Run(steps, 1000)
 		if err != nil {
-			t.Fatalf("KEVY_SEED=%d: %v", seed+round, err)
+			t.Fatalf("KEVY_SEED=%d: %v", seed, err)
 		}
-		if diff == nil || reported[diff.What] {
-			continue
+		if diff != nil && !reported[diff.What] {
+			reported[diff.What] = true
+			short, last := pair.Shrink(steps, diff, 40*time.Second)
+			var b strings.Builder
+			for _, s := range short {
+				b.WriteString(s.String() + "\n")
+			}
+			t.Errorf("KEVY_SEED=%d KEVY_ORACLE_COMMANDS=%d: the servers differ (%s) after\n%s  oracle: %s\n  server: %s",
+				seed, roundSteps, last.What, b.String(), clip(last.Want), clip(last.Got))
 		}
-		reported[diff.What] = true
-		short, last := pair.Shrink(steps, diff, 40*time.Second)
-		var b strings.Builder
-		for _, s := range short {
-			b.WriteString(s.String() + "\n")
-		}
-		t.Errorf("KEVY_SEED=%d KEVY_ORACLE_COMMANDS=%d: the servers differ (%s) after\n%s  oracle: %s\n  server: %s",
-			seed+round, roundSteps, last.What, b.String(), clip(last.Want), clip(last.Got))
+		seed++
 	}
-	for _, line := range pair.Allowed() {
-		t.Log(line)
-	}
-	checkCoverage(t, pair, done)
 }
 
 // checkCoverage makes sure that a long run has really tried every command, and most of them with and without success.
-func checkCoverage(t *testing.T, pair *Pair, done uint64) {
+func checkCoverage(t *testing.T, pair *Pair, done uint64, names []string) {
 	if done < 200_000 || t.Failed() {
 		return
 	}
 	neverWorks := map[string]bool{"OBJECT FREQ": true}
 	var lines []string
-	for _, m := range makers {
-		n := m.name
+	for _, n := range names {
 		calls, errors := pair.Calls[n], pair.Errors[n]
 		lines = append(lines, n+" "+strconv.Itoa(calls)+"/"+strconv.Itoa(errors))
 		if calls < 20 {
 			t.Errorf("%s was called %d times in %d commands", n, calls, done)
 		}
 		// The rare ones can only fail by a wrong number of arguments.
-		if errors == 0 && m.weight > 2 {
+		if errors == 0 && pair.cat.byName[n].weight > 2 {
 			t.Errorf("%s never failed in %d calls", n, calls)
 		}
 		if errors == calls && !neverWorks[n] {

@@ -3,7 +3,6 @@ package oracle
 import (
 	"fmt"
 	"net"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -56,9 +55,13 @@ type side struct {
 // Pair runs steps on both servers.
 type Pair struct {
 	oracle, server side
-	conns          int
+	cat            *catalog
+	conns, rounds  int
 	state          []state
 	allow          allowList
+	// After, if set, looks for a difference that no reply shows, at the end of each Run. It may restart the
+	// servers.
+	After func() (*Difference, error)
 	// Calls and Errors count replies by command, on the oracle.
 	Calls, Errors map[string]int
 }
@@ -76,7 +79,7 @@ func NewPair(oracle, server func() (net.Conn, error), conns int) (*Pair, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &Pair{oracle: side{dial: oracle}, server: side{dial: server}, conns: conns, allow: allow,
+	p := &Pair{oracle: side{dial: oracle}, server: side{dial: server}, cat: newCatalog(true), conns: conns, allow: allow,
 		Calls: map[string]int{}, Errors: map[string]int{}}
 	return p, nil
 }
@@ -107,8 +110,15 @@ func (p *Pair) reset() error {
 			c := wire.NewConn(raw)
 			if i < 0 {
 				s.admin = c
-			} else {
-				s.conns = append(s.conns, c)
+				continue
+			}
+			s.conns = append(s.conns, c)
+			if i%2 == 0 {
+				continue
+			}
+			// Half of the connections begin with RESP3; HELLO changes that as they go.
+			if r, err := c.Do("HELLO", "3"); err != nil || r.IsError("") {
+				return fmt.Errorf("HELLO 3: %s, %v", r, err)
 			}
 		}
 		if r, err := s.admin.Do("FLUSHALL"); err != nil || r.IsError("") {
@@ -140,14 +150,21 @@ func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 			}
 		}
 	}
-	return nil, nil
+	if p.After == nil {
+		return nil, nil
+	}
+	diff, err := p.After()
+	if diff != nil {
+		diff.Index, diff.Step = len(steps)-1, steps[len(steps)-1]
+	}
+	return diff, err
 }
 
 // batch is how many of the next steps may go out in one pipeline: steps of one connection, none of which
 // needs work of its own.
 func (p *Pair) batch(steps []Step) int {
 	for n, s := range steps {
-		alone := s.PauseMs > 0 || p.special(s)
+		alone := s.PauseMs > 0 || p.cat.specialOf(s.Args).run != nil
 		if n > 0 && (alone || s.Conn != steps[0].Conn || n == maxBatch) {
 			return n
 		}
@@ -161,51 +178,17 @@ func (p *Pair) batch(steps []Step) int {
 	return len(steps)
 }
 
-// special reports whether a step needs more than its reply.
-func (p *Pair) special(s Step) bool {
-	switch name(s.Args) {
-	case "SPOP", "SRANDMEMBER", "HRANDFIELD", "ZRANDMEMBER", "RANDOMKEY", "SCAN", "HSCAN", "SSCAN", "ZSCAN", "DBSIZE", "LTRIM":
-		return true
-	}
-	return lexKey(s.Args) != ""
-}
-
-// lexKey is the sorted set that a command reads in the order of its members; "" for other commands. Where
-// scores differ, what Redis answers depends on the random heights of its skip list.
-func lexKey(args [][]byte) string {
-	at := 1
-	switch name(args) {
-	case "ZRANGEBYLEX", "ZREVRANGEBYLEX", "ZLEXCOUNT", "ZREMRANGEBYLEX":
-	case "ZRANGESTORE":
-		at = 2
-		fallthrough
-	case "ZRANGE":
-		byLex := false
-		for _, a := range args {
-			byLex = byLex || strings.EqualFold(string(a), "BYLEX")
-		}
-		if !byLex {
-			return ""
-		}
-	default:
-		return ""
-	}
-	if at >= len(args) {
-		return ""
-	}
-	return string(args[at])
-}
-
 func (p *Pair) runBatch(steps []Step, at int) (*Difference, error) {
 	st := &p.state[steps[0].Conn]
-	if len(steps) == 1 && p.special(steps[0]) && !st.multi {
-		return p.runSpecial(steps[0], at)
+	if len(steps) == 1 && !st.multi {
+		if sp := p.cat.specialOf(steps[0].Args); sp.run != nil {
+			return sp.run(p, steps[0], at)
+		}
 	}
 	if st.multi {
 		kept := steps[:0:0]
 		for _, s := range steps {
-			// Queued, its pick could not be undone before the next command sees it, nor the scores be known.
-			if n := name(s.Args); n != "SPOP" && n != "LTRIM" && lexKey(s.Args) == "" {
+			if sp := p.cat.specialOf(s.Args); sp.run == nil || sp.queued {
 				kept = append(kept, s)
 			}
 		}
@@ -229,6 +212,15 @@ func (p *Pair) runBatch(steps []Step, at int) (*Difference, error) {
 		}
 	}
 	return nil, nil
+}
+
+// runOne runs a step by itself and compares its replies.
+func (p *Pair) runOne(s Step, at int) (want, got wire.Reply, _ *Difference, _ error) {
+	w, g, err := p.exchange([]Step{s})
+	if err != nil {
+		return want, got, nil, fmt.Errorf("%s: %w", s, err)
+	}
+	return w[0], g[0], p.compare(s, at, w[0], g[0]), nil
 }
 
 // exchange sends the steps to both servers and reads the replies.
@@ -299,14 +291,14 @@ func (p *Pair) compare(s Step, at int, want, got wire.Reply) *Difference {
 		}
 		for i, args := range queued {
 			p.count(name(args), want.Elems[i])
-			if !same(modeOf(args), want.Elems[i], got.Elems[i]) && !p.allow.allows(args, want.Elems[i], got.Elems[i]) {
+			if !same(p.cat.modeOf(args), want.Elems[i], got.Elems[i]) && !p.allow.allows(args, want.Elems[i], got.Elems[i]) {
 				return diff("EXEC "+name(args), want, got)
 			}
 			st.follow(name(args), args, want.Elems[i])
 		}
 		return nil
 	}
-	if !same(modeOf(s.Args), want, got) && !p.allow.allows(s.Args, want, got) {
+	if !same(p.cat.modeOf(s.Args), want, got) && !p.allow.allows(s.Args, want, got) {
 		return diff(n, want, got)
 	}
 	if st.multi && string(want.Text) == "QUEUED" && want.Kind == wire.Simple {
@@ -338,339 +330,12 @@ func (st *state) follow(n string, args [][]byte, r wire.Reply) {
 	}
 }
 
-// runSpecial runs a step whose replies may rightly differ: a random pick is checked against what may be
-// picked and undone where it removed something; an iteration is run to its end.
-func (p *Pair) runSpecial(s Step, at int) (*Difference, error) {
-	n := name(s.Args)
-	db := p.state[s.Conn].db
-	if n == "DBSIZE" || n == "RANDOMKEY" {
-		// What has expired and is still there counts in one server and not in the other.
-		for _, sd := range []*side{&p.oracle, &p.server} {
-			if _, err := sd.scanAll(sd.admin, cmd("SCAN", "0", "COUNT", "1000"), db); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if key := lexKey(s.Args); key != "" {
-		one, err := p.oracle.oneScore(key, db)
-		if err != nil || !one {
-			return nil, err
-		}
-	}
-	if n == "LTRIM" {
-		idle, err := p.oracle.trimsNothing(s.Args, db)
-		if err != nil || idle {
-			return nil, err
-		}
-	}
-	var pool []string
-	if modeOf(s.Args) == random {
-		var err error
-		if pool, err = p.oracle.candidates(n, s.Args, db); err != nil {
-			return nil, err
-		}
-	}
-	want, got, err := p.exchange([]Step{s})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s, err)
-	}
-	if diff := p.compare(s, at, want[0], got[0]); diff != nil {
-		return diff, nil
-	}
-	if want[0].IsError("") || got[0].IsError("") {
-		return nil, nil
-	}
-	differs := func(what string, w, g fmt.Stringer) *Difference {
-		return &Difference{Index: at, Step: s, What: n + " " + what, Want: w.String(), Got: g.String()}
-	}
-	switch n {
-	case "SCAN", "HSCAN", "SSCAN", "ZSCAN":
-		w, err := p.oracle.scanAll(p.oracle.conns[s.Conn], s.Args, -1)
-		if err != nil {
-			return nil, err
-		}
-		g, err := p.server.scanAll(p.server.conns[s.Conn], s.Args, -1)
-		if err != nil {
-			return nil, err
-		}
-		if strings.Join(w, "\n") != strings.Join(g, "\n") && !(n == "ZSCAN" && sameScoreLists(w, g)) {
-			return differs("elements", texts(w), texts(g)), nil
-		}
-	case "SPOP", "SRANDMEMBER", "HRANDFIELD", "ZRANDMEMBER", "RANDOMKEY":
-		distinct := n == "SPOP" || len(s.Args) > 2 && !strings.HasPrefix(string(s.Args[2]), "-")
-		for _, r := range []wire.Reply{want[0], got[0]} {
-			if bad := badPick(r, pool, len(s.Args) > 3, distinct); bad != "" {
-				return differs(bad, texts(pool), r), nil
-			}
-		}
-		if n == "SPOP" {
-			return nil, p.undoPick(string(s.Args[1]), db, picks(want[0]), picks(got[0]))
-		}
-	}
-	return nil, nil
-}
-
-type texts []string
-
-func (t texts) String() string { return fmt.Sprintf("%q", []string(t)) }
-
-// candidates is what a random pick may answer: members, pairs as the reply shows them, or keys.
-func (s *side) candidates(n string, args [][]byte, db int) ([]string, error) {
-	if err := s.selectDB(db); err != nil {
-		return nil, err
-	}
-	key := ""
-	if len(args) > 1 {
-		key = string(args[1])
-	}
-	var r wire.Reply
-	var err error
-	pairs := len(args) > 3
-	switch n {
-	case "RANDOMKEY":
-		r, err = s.admin.Do("KEYS", "*")
-	case "HRANDFIELD":
-		r, err = s.admin.Do("HGETALL", key)
-	case "ZRANDMEMBER":
-		r, err = s.admin.Do("ZRANGE", key, "0", "-1", "WITHSCORES")
-	default:
-		r, err = s.admin.Do("SMEMBERS", key)
-	}
-	if err != nil || r.IsError("") {
-		return nil, err
-	}
-	all := r.Strings()
-	if n != "HRANDFIELD" && n != "ZRANDMEMBER" {
-		return all, nil
-	}
-	var out []string
-	for i := 0; i+1 < len(all); i += 2 {
-		text := all[i]
-		if pairs {
-			text += "\x00" + normalNumber(n, all[i+1])
-		}
-		out = append(out, text)
-	}
-	return out, nil
-}
-
-// trimsNothing reports whether LTRIM would leave a list as it is. Redis then still fails the transactions
-// that watch the list; a server for which a change is what can be logged does not.
-func (s *side) trimsNothing(args [][]byte, db int) (bool, error) {
-	if len(args) != 4 {
-		return false, nil
-	}
-	if err := s.selectDB(db); err != nil {
-		return false, err
-	}
-	r, err := s.admin.Do("LLEN", string(args[1]))
-	if err != nil {
-		return false, err
-	}
-	length, errLen := r.Int()
-	start, errStart := strconv.ParseInt(string(args[2]), 10, 64)
-	stop, errStop := strconv.ParseInt(string(args[3]), 10, 64)
-	if r.IsError("") || errLen != nil || errStart != nil || errStop != nil {
-		return false, nil
-	}
-	first := start == 0 || start < 0 && start <= -length
-	last := stop == -1 || stop >= length-1
-	return length > 0 && first && last, nil
-}
-
-// oneScore reports whether all members of a sorted set have one score; true for what is none.
-func (s *side) oneScore(key string, db int) (bool, error) {
-	if err := s.selectDB(db); err != nil {
-		return false, err
-	}
-	r, err := s.admin.Do("ZRANGE", key, "0", "-1", "WITHSCORES")
-	if err != nil || r.IsError("") {
-		return true, err
-	}
-	for i := 3; i < len(r.Elems); i += 2 {
-		if string(r.Elems[i].Text) != string(r.Elems[1].Text) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// normalNumber writes a score so that its two texts are one.
-func normalNumber(n, text string) string {
-	if n == "ZRANDMEMBER" || n == "ZSCAN" {
-		if f, err := strconv.ParseFloat(text, 64); err == nil {
-			if f == 0 {
-				f = 0 // -0 and 0 are one score
-			}
-			return strconv.FormatFloat(f, 'g', -1, 64)
-		}
-	}
-	return text
-}
-
-// badPick says what is wrong with a pick; pairs says that values or scores come with it.
-func badPick(r wire.Reply, pool []string, pairs, distinct bool) string {
-	if r.IsNil() {
-		if len(pool) > 0 {
-			return "picks nothing"
-		}
-		return ""
-	}
-	allowed := map[string]bool{}
-	for _, c := range pool {
-		allowed[c] = true
-	}
-	list := picks(r)
-	if pairs {
-		list = pickedPairs(r, allowed)
-	}
-	seen := map[string]bool{}
-	for _, e := range list {
-		if !allowed[e] {
-			return fmt.Sprintf("picks %q, which is not there", e)
-		}
-		if distinct && seen[e] {
-			return fmt.Sprintf("picks %q twice", e)
-		}
-		seen[e] = true
-	}
-	return ""
-}
-
-// picks is the elements of a pick: the reply itself or its elements.
-func picks(r wire.Reply) []string {
-	if r.IsNil() {
-		return nil
-	}
-	if r.Scalar() {
-		return []string{string(r.Text)}
-	}
-	return r.Strings()
-}
-
-// pickedPairs is the pairs of a pick, nested as RESP3 shows them or flat.
-func pickedPairs(r wire.Reply, allowed map[string]bool) []string {
-	flat := r.Elems
-	if len(r.Elems) > 0 && !r.Elems[0].Scalar() {
-		flat = nil
-		for _, e := range r.Elems {
-			flat = append(flat, e.Elems...)
-		}
-	}
-	var out []string
-	for i := 0; i+1 < len(flat); i += 2 {
-		text := string(flat[i].Text) + "\x00" + string(flat[i+1].Text)
-		if !allowed[text] {
-			text = string(flat[i].Text) + "\x00" + normalNumber("ZRANDMEMBER", string(flat[i+1].Text))
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
 func (s *side) selectDB(db int) error {
 	r, err := s.admin.Do("SELECT", strconv.Itoa(db))
 	if err == nil && r.IsError("") {
 		err = fmt.Errorf("SELECT %d: %s", db, r)
 	}
 	return err
-}
-
-// undoPick removes on each side what only the other one picked, so that both hold the same again.
-func (p *Pair) undoPick(key string, db int, want, got []string) error {
-	fix := func(s *side, mine, others []string) error {
-		have := map[string]bool{}
-		for _, m := range mine {
-			have[m] = true
-		}
-		args := []string{"SREM", key}
-		for _, m := range others {
-			if !have[m] {
-				args = append(args, m)
-			}
-		}
-		if len(args) == 2 {
-			return nil
-		}
-		if err := s.selectDB(db); err != nil {
-			return err
-		}
-		r, err := s.admin.Do(args...)
-		if err == nil && r.IsError("") {
-			err = fmt.Errorf("SREM: %s", r)
-		}
-		return err
-	}
-	if err := fix(&p.oracle, want, got); err != nil {
-		return err
-	}
-	return fix(&p.server, got, want)
-}
-
-// scanAll runs an iteration to its end with the options of args and returns what came, sorted, each once;
-// pairs for HSCAN and ZSCAN. db < 0 leaves the connection's database.
-func (s *side) scanAll(c *wire.Conn, args [][]byte, db int) ([]string, error) {
-	if db >= 0 {
-		if err := s.selectDB(db); err != nil {
-			return nil, err
-		}
-	}
-	at := 2
-	n := name(args)
-	if n == "SCAN" {
-		at = 1
-	}
-	next := make([]string, len(args))
-	for i, a := range args {
-		next[i] = string(a)
-	}
-	next[at] = "0"
-	found := map[string]bool{}
-	for range maxScanCalls {
-		r, err := c.Do(next...)
-		if err != nil {
-			return nil, err
-		}
-		if r.Kind != wire.Array || len(r.Elems) != 2 || r.Elems[0].Kind != wire.Bulk || r.Elems[1].Kind != wire.Array {
-			return nil, fmt.Errorf("%s: %s", n, r)
-		}
-		elems := r.Elems[1].Strings()
-		for i := 0; i < len(elems); i++ {
-			if n != "HSCAN" && n != "ZSCAN" {
-				found[elems[i]] = true
-				continue
-			}
-			if i+1 == len(elems) {
-				return nil, fmt.Errorf("%s: an odd number of elements", n)
-			}
-			found[elems[i]+"\x00"+elems[i+1]] = true
-			i++
-		}
-		next[at] = string(r.Elems[0].Text)
-		if next[at] == "0" {
-			out := make([]string, 0, len(found))
-			for e := range found {
-				out = append(out, e)
-			}
-			sort.Strings(out)
-			return out, nil
-		}
-	}
-	return nil, fmt.Errorf("%s does not end after %d calls", n, maxScanCalls)
-}
-
-// sameScoreLists compares the pairs of two iterations with scores as numbers.
-func sameScoreLists(a, b []string) bool {
-	normal := func(list []string) string {
-		out := make([]string, len(list))
-		for i, e := range list {
-			at := strings.LastIndexByte(e, 0)
-			out[i] = e[:at+1] + normalNumber("ZSCAN", e[at+1:])
-		}
-		sort.Strings(out)
-		return strings.Join(out, "\n")
-	}
-	return normal(a) == normal(b)
 }
 
 // compareKeyspaces compares all databases in full.

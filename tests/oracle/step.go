@@ -26,10 +26,16 @@ func cmd(args ...string) [][]byte {
 	return out
 }
 
+// containers are the commands that are named together with their subcommand.
+var containers = map[string]bool{
+	"OBJECT": true, "CLIENT": true, "CONFIG": true, "COMMAND": true, "MEMORY": true, "CLUSTER": true, "MODULE": true, "DEBUG": true,
+	"XGROUP": true, "XINFO": true, "SLOWLOG": true, "LATENCY": true, "SCRIPT": true, "FUNCTION": true, "ACL": true, "PUBSUB": true, "CHANGES": true,
+}
+
 // name is the command's name in upper case, with the subcommand of a container.
 func name(args [][]byte) string {
 	n := strings.ToUpper(string(args[0]))
-	if (n == "OBJECT" || n == "CLIENT") && len(args) > 1 {
+	if containers[n] && len(args) > 1 {
 		return n + " " + strings.ToUpper(string(args[1]))
 	}
 	return n

@@ -1,0 +1,39 @@
+package oracle
+
+var connectionFamily = family{
+	makers: []maker{
+		{"MULTI", 5, func(g *Generator) [][]byte { return join("MULTI") }, false, false},
+		{"EXEC", 1, func(g *Generator) [][]byte { return join("EXEC") }, true, false},
+		{"DISCARD", 1, func(g *Generator) [][]byte { return join("DISCARD") }, true, false},
+		{"WATCH", 3, func(g *Generator) [][]byte { return join("WATCH", g.times(1, 3, g.anyKey)) }, false, false},
+		{"UNWATCH", 1, func(g *Generator) [][]byte { return join("UNWATCH") }, true, false},
+		{"SELECT", 4, func(g *Generator) [][]byte { return join("SELECT", g.database()) }, true, false},
+		{"SWAPDB", 1, func(g *Generator) [][]byte { return join("SWAPDB", g.database(), g.database()) }, true, false},
+		{"FLUSHDB", 1, func(g *Generator) [][]byte {
+			if g.p(80) {
+				return join("FLUSHDB", "BOGUS")
+			}
+			return join("FLUSHDB", g.maybe(50, g.oneOf("SYNC", "ASYNC", "async", "NOW")))
+		}, true, false},
+		{"FLUSHALL", 1, func(g *Generator) [][]byte {
+			if g.p(90) {
+				return join("FLUSHALL", "ASYNC", "SYNC")
+			}
+			return join("FLUSHALL", g.maybe(50, g.oneOf("SYNC", "ASYNC", "sync", "NOW")))
+		}, true, false},
+		{"PING", 1, func(g *Generator) [][]byte { return join("PING", g.maybe(50, g.value())) }, true, false},
+		{"ECHO", 1, func(g *Generator) [][]byte { return join("ECHO", g.value()) }, true, false},
+		{"HELLO", 2, func(g *Generator) [][]byte {
+			return join("HELLO", g.oneOf("2", "3", "3", "2", "4", "abc", "1"), g.maybe(15, "SETNAME", g.oneOf("me", "a b", "")), g.maybe(5, "BOGUS"))
+		}, false, false},
+		{"RESET", 1, func(g *Generator) [][]byte { return join("RESET") }, true, false},
+		{"CLIENT SETNAME", 1, func(g *Generator) [][]byte { return join("CLIENT", "SETNAME", g.oneOf("a", "b", "", "a b", "\x7f")) }, true, false},
+		{"CLIENT GETNAME", 1, func(g *Generator) [][]byte { return join("CLIENT", "GETNAME") }, true, false},
+		{"CLIENT ID", 1, func(g *Generator) [][]byte { return join("CLIENT", "ID") }, true, false},
+	},
+	modes: map[string]mode{"HELLO": shape, "CLIENT ID": shape},
+	avoid: map[string]func(*Generator, [][]byte) bool{
+		// 7.0 keeps the name of a HELLO that it then refuses, later versions do not.
+		"HELLO": func(_ *Generator, args [][]byte) bool { return len(args) > 2 && len(args) != 4 },
+	},
+}
