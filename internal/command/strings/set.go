@@ -2,6 +2,7 @@ package strings
 
 import (
 	"kevy/internal/command"
+	"kevy/resp"
 	"kevy/shard"
 )
 
@@ -10,18 +11,20 @@ func set() *command.Spec {
 		Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM, Category: command.CatString,
 		Keys:  setKeys(),
 		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Syntax:  "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-seconds | PXAT unix-milliseconds | KEEPTTL]",
-		Summary: "Makes the key hold a string, whatever it held.",
-		Run:     runSet,
+		Syntax: "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] " +
+			"[EX seconds | PX milliseconds | EXAT unix-seconds | PXAT unix-milliseconds | KEEPTTL]",
+		Summary:     "Makes the key hold a string, whatever it held.",
+		Differences: "IFEQ is that of Valkey 8.1 and Redis 8.4, which agree on it; IFNE, IFDEQ and IFDNE are those of Redis 8.4.",
+		Run:         runSet,
 	}
 }
 
-// setKeys: SET reads what it overwrites only with GET.
+// setKeys: SET reads what it overwrites only with GET or a condition on it.
 func setKeys() []command.KeySpec {
 	keys := command.One(1, command.RW|command.Access|command.Update|command.VariableFlags, "RW and ACCESS due to the optional `GET` argument")
 	keys[0].Vary = func(args [][]byte) command.KeyFlags {
 		for _, option := range args[3:] {
-			if command.EqualFold(option, "GET") {
+			if _, reads := matchKind(option); reads || command.EqualFold(option, "GET") {
 				return command.RW | command.Access | command.Update
 			}
 		}
@@ -30,29 +33,44 @@ func setKeys() []command.KeySpec {
 	return keys
 }
 
-// setOptions are the options of SET.
+// setOptions are the options of SET and MSETEX.
 type setOptions struct {
-	nx, xx, get, keepTTL bool
-	expiry               expiry
+	condition    condition
+	get, keepTTL bool
+	expiry       expiry
 }
 
 func parseSetOptions(a *command.Args) (o setOptions) {
 	for a.More() {
 		switch {
-		case !o.xx && a.Is("NX"):
-			o.nx = true
-		case !o.nx && a.Is("XX"):
-			o.xx = true
+		case o.condition.takeExistence(a), o.takeExpiry(a), o.condition.takeMatch(a):
 		case a.Is("GET"):
 			o.get = true
-		case o.expiry.unit == noExpiry && a.Is("KEEPTTL"):
-			o.keepTTL = true
-		case !o.keepTTL && o.expiry.take(a):
 		default:
 			a.Fail(command.ErrSyntax)
 		}
 	}
 	return o
+}
+
+// takeExpiry consumes KEEPTTL or an expiry.
+func (o *setOptions) takeExpiry(a *command.Args) bool {
+	if o.expiry.unit == noExpiry && a.Is("KEEPTTL") {
+		o.keepTTL = true
+		return true
+	}
+	return !o.keepTTL && o.expiry.take(a)
+}
+
+// deadline returns the deadline as Tx.Set takes it.
+func (o *setOptions) deadline(c *command.Ctx) (int64, *resp.Error) {
+	switch {
+	case o.keepTTL:
+		return shard.KeepTTL, nil
+	case o.expiry.unit == noExpiry:
+		return 0, nil
+	}
+	return o.expiry.unit.deadline(c, o.expiry.given)
 }
 
 func runSet(c *command.Ctx) {
@@ -68,33 +86,36 @@ func runSet(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
-	var deadlineMs int64
-	if o.expiry.unit != noExpiry {
-		at, err := o.expiry.unit.deadline(c, o.expiry.given)
-		if err != nil {
-			c.W.Error(err)
-			return
-		}
-		deadlineMs = at
-	}
-	if o.get {
-		if _, ok := replyString(c, key); !ok {
-			return
-		}
-	}
-	// The look also lets an overdue key go, whose deadline KEEPTTL would keep.
-	found := c.Tx.Exists(key)
-	if o.nx && found || o.xx && !found {
-		if !o.get {
-			c.W.Null()
-		}
+	deadlineMs, err := o.deadline(c)
+	if err != nil {
+		c.W.Error(err)
 		return
 	}
-	if o.keepTTL {
-		deadlineMs = shard.KeepTTL
+	// The look also lets an overdue key go, whose deadline KEEPTTL would keep.
+	var old []byte
+	var found bool
+	if o.get || o.condition.readsValue() {
+		var wrong error
+		if old, found, wrong = c.Tx.String(key); wrong != nil {
+			c.W.Err(wrong)
+			return
+		}
+	} else {
+		found = c.Tx.Exists(key)
 	}
-	c.Tx.Set(key, value, deadlineMs)
-	if !o.get {
+	holds, err := o.condition.holds(old, found)
+	switch {
+	case err != nil:
+		c.W.Error(err)
+		return
+	case o.get && found:
+		c.W.Bulk(old)
+	case o.get || !holds:
+		c.W.Null()
+	default:
 		c.W.OK()
+	}
+	if holds {
+		c.Tx.Set(key, value, deadlineMs)
 	}
 }

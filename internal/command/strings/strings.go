@@ -7,7 +7,8 @@ import "kevy/internal/command"
 func Commands() []*command.Spec {
 	return []*command.Spec{
 		set(), setNX(), setEX(), pSetEX(), get(), getSet(), getDel(), getEX(),
-		mGet(), mSet(), mSetNX(),
+		delEX(), delIfEQ(), digest(),
+		mGet(), mSet(), mSetNX(), mSetEX(),
 		strLen(), appendTo(), setRange(), getRange(), substr(),
 		incr(), decr(), incrBy(), decrBy(), incrByFloat(),
 		lcs(),

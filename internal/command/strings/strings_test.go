@@ -10,7 +10,9 @@ import (
 	"kevy/internal/command/strings"
 )
 
-func TestSpecs(t *testing.T) { commandtest.Specs(t, strings.Commands()) }
+func TestSpecs(t *testing.T) {
+	commandtest.Specs(t, strings.Commands(), "delex", "delifeq", "digest", "msetex")
+}
 
 func TestScripts(t *testing.T) {
 	commandtest.Scripts(t, strings.Commands(), generic.Commands(), bitmap.Commands(), list.Commands())
