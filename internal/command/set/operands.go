@@ -51,23 +51,7 @@ func storing(op operation) command.Handler {
 		// Gathered first: the destination may be one of the sets.
 		var members command.Members
 		op(sets, members.Append)
-		store(c.Tx, c.Key(1), &members)
+		command.StoreSet(c.Tx, c.Key(1), &members)
 		c.W.Int(int64(members.Len()))
-	}
-}
-
-// store makes the key hold the members, whatever it held; no members, no key.
-func store(tx *shard.Tx, key []byte, members *command.Members) {
-	tx.Del(key)
-	var batch [shard.MaxOpElems][]byte
-	for i := 0; i < members.Len(); {
-		n := 0
-		for ; n < len(batch) && i < members.Len(); i++ {
-			batch[n] = members.At(i)
-			n++
-		}
-		if _, err := tx.SAdd(key, batch[:n]...); err != nil {
-			panic(err) // the key was missing
-		}
 	}
 }

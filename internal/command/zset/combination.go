@@ -234,11 +234,6 @@ func storing(op operation, takes combinationOptions) command.Handler {
 // store makes the key hold the members, whatever it held, and replies with their
 // number; no members, no key. The members are copies.
 func store(c *command.Ctx, key []byte, members []shard.Scored) {
-	c.Tx.Del(key)
-	for batch := range slices.Chunk(members, shard.MaxOpElems) {
-		if _, err := c.Tx.ZAdd(key, batch...); err != nil {
-			panic(err) // the key was missing
-		}
-	}
+	command.StoreZSet(c.Tx, key, members)
 	c.W.Int(int64(len(members)))
 }
