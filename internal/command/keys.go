@@ -26,6 +26,11 @@ type KeySpec struct {
 	// start) says how many keys begin at FirstKey (relative to it).
 	NumKeys           bool
 	CountAt, FirstKey int
+	// Unknown, if set, means that no such rule finds the keys. Find, if there is
+	// one, returns the positions of those among the arguments; what else the
+	// command looks at is said by Spec.Reach.
+	Unknown bool
+	Find    func(args [][]byte) []int
 }
 
 // KeyFlags say what a command does with the keys of a spec.
@@ -108,6 +113,14 @@ func (s *Spec) EachKey(args [][]byte, fn func(i int, f KeyFlags)) error {
 }
 
 func (ks *KeySpec) each(args [][]byte, fn func(i int, f KeyFlags)) error {
+	if ks.Unknown {
+		if ks.Find != nil {
+			for _, i := range ks.Find(args) {
+				fn(i, ks.Flags)
+			}
+		}
+		return nil
+	}
 	first := ks.Index
 	if ks.Keyword != "" {
 		if first = ks.findKeyword(args); first == 0 {
@@ -171,7 +184,7 @@ func (ks *KeySpec) findKeyword(args [][]byte) int {
 func (s *Spec) FirstLastStep() (first, last, step int) {
 	for i := range s.Keys {
 		ks := &s.Keys[i]
-		if ks.Keyword != "" || ks.NumKeys || ks.Flags&Incomplete != 0 && i > 0 {
+		if ks.Keyword != "" || ks.NumKeys || ks.Unknown || ks.Flags&Incomplete != 0 && i > 0 {
 			continue
 		}
 		l := ks.Last

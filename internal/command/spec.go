@@ -17,7 +17,11 @@ type Spec struct {
 	Flags    Flags
 	Category Category // beyond what the flags imply
 	Keys     []KeySpec
-	Tips     []string
+	// Reach, if set, returns a key of every shard that the command may look into
+	// besides those of Keys, or all if that can be any. It may return more than
+	// the handler then needs, but nothing less.
+	Reach func(args [][]byte) (keys [][]byte, all bool)
+	Tips  []string
 
 	Summary     string
 	Syntax      string // the arguments as documentation shows them
@@ -110,7 +114,7 @@ func (f Flags) Names() []string {
 func (s *Spec) FlagNames() []string {
 	f := s.Flags
 	for i := range s.Keys {
-		if s.Keys[i].NumKeys || s.Keys[i].Keyword != "" {
+		if k := &s.Keys[i]; k.NumKeys || k.Keyword != "" || k.Unknown {
 			f |= MovableKeys
 		}
 	}

@@ -50,7 +50,7 @@ var typeOfWord = map[string]ArgumentType{
 
 // Arguments returns the command's arguments as its Syntax has them.
 func (s *Spec) Arguments() []Argument {
-	p := syntaxParser{keys: len(s.Keys), words: strings.Fields(spaced.Replace(s.Syntax))}
+	p := syntaxParser{keys: s.Keys, words: strings.Fields(spaced.Replace(s.Syntax))}
 	return p.sequence()
 }
 
@@ -60,7 +60,7 @@ var spaced = strings.NewReplacer("[", " [ ", "]", " ] ", "<", " < ", ">", " > ",
 // alternatives, and ... behind what may be repeated.
 type syntaxParser struct {
 	words   []string
-	keys    int // key specs of the command
+	keys    []KeySpec
 	nextKey int // the spec of the next key
 }
 
@@ -138,11 +138,15 @@ func (p *syntaxParser) word(w string) Argument {
 	if a.Type != KeyArgument {
 		return a
 	}
-	if p.keys == 0 {
+	if len(p.keys) == 0 {
 		a.Type = StringArgument
 		return a
 	}
-	a.KeySpec = min(p.nextKey, p.keys-1)
+	last := len(p.keys) - 1
+	for p.nextKey < last && p.keys[p.nextKey].Unknown && p.keys[p.nextKey].Find == nil {
+		p.nextKey++ // one that finds no argument
+	}
+	a.KeySpec = min(p.nextKey, last)
 	p.nextKey++
 	return a
 }

@@ -196,7 +196,7 @@ func (x *Executor) shardsOf(s *Session, spec *command.Spec, args [][]byte) []int
 	}
 	s.shards = s.shards[:0]
 	if len(spec.Keys) == 1 {
-		if k := &spec.Keys[0]; !k.NumKeys && k.Keyword == "" && k.Last == 0 {
+		if k := &spec.Keys[0]; !k.NumKeys && k.Keyword == "" && !k.Unknown && k.Last == 0 && spec.Reach == nil {
 			s.shards = append(s.shards, x.store.Set().ShardOf(args[k.Index]))
 			return s.shards
 		}
@@ -205,12 +205,27 @@ func (x *Executor) shardsOf(s *Session, spec *command.Spec, args [][]byte) []int
 	return s.shards
 }
 
-// addShards adds the shards of a command's keys to s.shards.
+// addShards adds the shards that a command works on to s.shards.
 func (s *Session) addShards(spec *command.Spec, args [][]byte) {
+	if spec.Flags&command.AllShards != 0 {
+		s.shards = append(s.shards[:0], s.x.all...)
+		return
+	}
 	set := s.x.store.Set()
 	_ = spec.EachKey(args, func(i int, _ command.KeyFlags) { // the handler finds the fault again
 		s.shards = insertSorted(s.shards, set.ShardOf(args[i]))
 	})
+	if spec.Reach == nil {
+		return
+	}
+	keys, all := spec.Reach(args)
+	if all {
+		s.shards = append(s.shards[:0], s.x.all...)
+		return
+	}
+	for _, key := range keys {
+		s.shards = insertSorted(s.shards, set.ShardOf(key))
+	}
 }
 
 // insertSorted adds n to an ascending slice of distinct numbers.

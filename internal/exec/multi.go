@@ -179,8 +179,7 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
 	s.shards = s.shards[:0]
 	s.watch.EachShard(func(i int) { s.shards = insertSorted(s.shards, i) })
 	for _, q := range queued {
-		if q.spec.Flags&command.AllShards != 0 {
-			s.shards = append(s.shards[:0], x.all...)
+		if len(s.shards) == len(x.all) {
 			break
 		}
 		if q.spec.Flags&command.Unlocked == 0 {

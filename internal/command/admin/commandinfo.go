@@ -87,6 +87,16 @@ func writeKeySpec(w *resp.Writer, k *command.KeySpec) {
 	}
 	w.BulkString("flags")
 	writeStatuses(w, k.Flags.Names())
+	if k.Unknown {
+		for _, part := range []string{"begin_search", "find_keys"} {
+			w.BulkString(part)
+			w.Map(2)
+			text("type", "unknown")
+			w.BulkString("spec")
+			w.Map(0)
+		}
+		return
+	}
 	w.BulkString("begin_search")
 	w.Map(2)
 	if k.Keyword != "" {

@@ -85,6 +85,9 @@ func sorted(names []string) string {
 
 func keySpecText(k *command.KeySpec) string {
 	text := strings.Join(k.Flags.Names(), ",")
+	if k.Unknown {
+		return text + ":unknown=;unknown="
+	}
 	if k.Keyword != "" {
 		text += fmt.Sprintf(":keyword=keyword=%s,startfrom=%d", k.Keyword, k.StartFrom)
 	} else {
