@@ -131,8 +131,14 @@ func mutate(rng *rand.Rand, tx *Tx) {
 		default:
 			tx.Move(key, db, to)
 		}
-	case n < 16:
+	case n < 16 && rng.IntN(2) == 0:
 		tx.MarkRaw(key)
+	case n < 16:
+		h, limits := ds.NewHash(), tx.Limits()
+		for _, f := range long(1 + rng.IntN(300)) {
+			h.Set(f, value, &limits)
+		}
+		tx.Put(key, Value{Object: h}, []int64{0, tx.NowMs() + 100}[rng.IntN(2)])
 	case kind == KindString && n < 24:
 		_ = tx.SetRange(key, rng.IntN(20), append([]byte("x"), value[:min(len(value), 3)]...))
 	case kind == KindString:

@@ -17,23 +17,30 @@ const maxRebuildBytes = 32 << 10
 // RENAME, COPY and a base file are made of. The key must not exist where they
 // are applied, or hold a string if e does.
 func Rebuild(c *op.Commit, db, stream int, key []byte, e *ds.Entry) {
-	o := e.Object()
+	RebuildValue(c, db, stream, key, ValueOf(e), e.Aux(), nil)
+}
+
+// RebuildValue is Rebuild of a value that is in no keyspace. It calls full, if
+// that is not nil, once the ops in c are about as much as one op should be, so
+// that a caller can take them and reset c in the middle of a large value.
+func RebuildValue(c *op.Commit, db, stream int, key []byte, v Value, atMs int64, full func()) {
+	o := v.Object
 	if o == nil {
 		n := 3
-		if e.Aux() != 0 {
+		if atMs != 0 {
 			n = 5
 		}
 		c.Begin(op.Set, db, stream, op.User, n)
 		c.Arg(key)
-		c.Arg(e.Value())
-		if e.Aux() != 0 {
+		c.Arg(v.Text)
+		if atMs != 0 {
 			c.ArgString("PXAT")
-			c.ArgInt(e.Aux())
+			c.ArgInt(atMs)
 		}
 		c.End()
 		return
 	}
-	b := rebuilder{c: c, db: db, stream: stream, key: key}
+	b := rebuilder{c: c, db: db, stream: stream, key: key, full: full}
 	switch o := o.(type) {
 	case *ds.Hash:
 		b.verb = op.HSet
@@ -51,10 +58,10 @@ func Rebuild(c *op.Commit, db, stream int, key []byte, e *ds.Entry) {
 		panic("shard: no ops rebuild a " + o.Encoding())
 	}
 	b.flush()
-	if e.Aux() != 0 {
+	if atMs != 0 {
 		c.Begin(op.PExpireAt, db, stream, op.User, 3)
 		c.Arg(key)
-		c.ArgInt(e.Aux())
+		c.ArgInt(atMs)
 		c.End()
 	}
 }
@@ -69,6 +76,7 @@ type rebuilder struct {
 	buf        []byte // the arguments, back to back
 	ends       []int
 	scores     []float64
+	full       func() // may be nil
 }
 
 func (b *rebuilder) add(parts ...[]byte) {
@@ -106,4 +114,7 @@ func (b *rebuilder) flush() {
 	}
 	b.c.End()
 	b.buf, b.ends, b.scores = b.buf[:0], b.ends[:0], b.scores[:0]
+	if b.full != nil && len(b.c.Bytes()) >= maxRebuildBytes {
+		b.full()
+	}
 }

@@ -25,6 +25,8 @@ var effects = []struct {
 	{"Move to", nil, func(tx *Tx, key []byte) { str(tx, []byte("src")); tx.Move([]byte("src"), tx.DB(), key) }, func(tx *Tx, key []byte) { tx.Move([]byte("none"), tx.DB(), key) }},
 	{"Move away", set, func(tx *Tx, key []byte) { tx.Move(key, tx.DB(), []byte("dst")) }, nil},
 	{"Move away to another database", zset, func(tx *Tx, key []byte) { tx.Move(key, (tx.DB()+1)%testDBs, key) }, func(tx *Tx, key []byte) { tx.Copy(key, (tx.DB()+1)%testDBs, key) }},
+	{"Put", nil, func(tx *Tx, key []byte) { put(tx, key) }, func(tx *Tx, key []byte) { put(tx, []byte("other")) }},
+	{"Put over", list, func(tx *Tx, key []byte) { put(tx, key) }, func(tx *Tx, key []byte) { _, _ = tx.Value(key); tx.SetIdle(key, 9) }},
 	{"PushLeft", nil, func(tx *Tx, key []byte) { _, _ = tx.PushLeft(key, []byte("a")) }, func(tx *Tx, key []byte) { _, _ = tx.PushLeft(key) }},
 	{"PushRight", list, func(tx *Tx, key []byte) { _, _ = tx.PushRight(key, []byte("a")) }, func(tx *Tx, key []byte) { _, _ = tx.PushRight(key) }},
 	{"PopLeft", list, func(tx *Tx, key []byte) { _, _ = tx.PopLeft(key, 1, nil) }, func(tx *Tx, key []byte) { _, _ = tx.PopLeft(key, 0, nil) }},
@@ -66,6 +68,11 @@ var effects = []struct {
 }
 
 func str(tx *Tx, key []byte) { tx.Set(key, []byte("1"), 0) }
+func put(tx *Tx, key []byte) {
+	l := tx.set.newList()
+	l.PushBack([]byte("a"))
+	tx.Put(key, Value{Object: l}, 0)
+}
 func list(tx *Tx, key []byte) {
 	_, _ = tx.PushRight(key, []byte("a"), []byte("b"), []byte("a"))
 }

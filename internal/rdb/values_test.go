@@ -1,0 +1,249 @@
+package rdb
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"kevy/internal/ds"
+	"kevy/shard"
+)
+
+// seededRand returns a generator whose seed the test shows and KEVY_SEED sets.
+func seededRand(t testing.TB) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("KEVY_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("KEVY_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// digestOf returns a digest of a value with a deadline.
+func digestOf(v shard.Value, atMs int64) string {
+	t := ds.NewTable()
+	var e *ds.Entry
+	if v.Object != nil {
+		e = t.PutObject([]byte("k"), v.Object)
+	} else {
+		e, _ = t.Put([]byte("k"), v.Text)
+	}
+	t.SetAux(e, atMs)
+	var d shard.Digest
+	d.Add(0, e)
+	return d.String()
+}
+
+// encodingOf returns the name of a collection's encoding.
+func encodingOf(v shard.Value) string {
+	if v.Object == nil {
+		return "string"
+	}
+	return v.Object.Encoding()
+}
+
+// randomText returns text of every kind that is encoded in its own way: small
+// and large numbers, what looks like one and is none, short and long, that which
+// can be compressed and that which cannot.
+func randomText(rng *rand.Rand) []byte {
+	switch rng.IntN(12) {
+	case 0:
+		return strconv.AppendInt(nil, int64(rng.IntN(300)-150), 10)
+	case 1:
+		return strconv.AppendInt(nil, int64(int16(rng.Uint64())), 10)
+	case 2:
+		return strconv.AppendInt(nil, int64(rng.Uint64())>>rng.IntN(64), 10)
+	case 3:
+		return []byte([]string{"", "-0", "007", "+5", " 1", "1.5", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "12345678901", "4294967296"}[rng.IntN(11)])
+	case 4:
+		return bytes.Repeat([]byte{byte(rng.IntN(256))}, rng.IntN(600))
+	case 5:
+		return randomBytes(rng, []int{62, 63, 64, 65, 4094, 4095, 4096, 4097, 9000}[rng.IntN(9)])
+	case 6:
+		word := randomBytes(rng, 1+rng.IntN(20))
+		return bytes.Repeat(word, 1+rng.IntN(100))
+	}
+	return randomBytes(rng, rng.IntN(30))
+}
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+func randomScore(rng *rand.Rand) float64 {
+	switch rng.IntN(6) {
+	case 0:
+		return float64(rng.IntN(2000) - 1000)
+	case 1:
+		return math.Inf(1 - 2*rng.IntN(2))
+	case 2:
+		for {
+			if f := math.Float64frombits(rng.Uint64()); f == f && f != 0 {
+				return f
+			}
+		}
+	case 3:
+		return float64(int64(rng.Uint64()))
+	}
+	return rng.NormFloat64()
+}
+
+// randomValue returns a value of a kind, small ones and large ones.
+func randomValue(rng *rand.Rand, kind ds.Kind) shard.Value {
+	limits := ds.DefaultLimits()
+	n := 1 + rng.IntN(20)
+	if rng.IntN(5) == 0 {
+		n = 1 + rng.IntN(1500)
+	}
+	switch kind {
+	case ds.KindString:
+		return shard.Value{Text: randomText(rng)}
+	case ds.KindList:
+		l := ds.NewList()
+		for range n {
+			l.PushBack(randomText(rng))
+		}
+		return shard.Value{Object: l}
+	case ds.KindSet:
+		s := ds.NewSet()
+		ints := rng.IntN(2) == 0
+		for range n {
+			if ints {
+				s.Add(strconv.AppendInt(nil, int64(rng.Uint64())>>(16*rng.IntN(4)), 10), &limits)
+			} else {
+				s.Add(randomText(rng), &limits)
+			}
+		}
+		return shard.Value{Object: s}
+	case ds.KindZSet:
+		z := ds.NewZSet()
+		for range n {
+			z.Set(randomText(rng), randomScore(rng), &limits)
+		}
+		return shard.Value{Object: z}
+	case ds.KindHash:
+		h := ds.NewHash()
+		for range n {
+			h.Set(randomText(rng), randomText(rng), &limits)
+		}
+		return shard.Value{Object: h}
+	}
+	panic(fmt.Sprint("no random value of kind ", kind))
+}
+
+// kinds are those that randomValue makes.
+var kinds = []ds.Kind{ds.KindString, ds.KindList, ds.KindSet, ds.KindZSet, ds.KindHash}
+
+func TestPayloadRoundTrip(t *testing.T) {
+	rng := seededRand(t)
+	limits := ds.DefaultLimits()
+	encodings := map[string]int{}
+	for i := range 1500 {
+		want := randomValue(rng, kinds[i%len(kinds)])
+		payload := AppendPayload([]byte("before"), want)[len("before"):]
+		got, err := ParsePayload(payload, &limits)
+		if err != nil {
+			t.Fatalf("%s: %v\n%x", encodingOf(want), err, payload)
+		}
+		if digestOf(got, 0) != digestOf(want, 0) {
+			t.Fatalf("a %s came back as another value", encodingOf(want))
+		}
+		encodings[encodingOf(want)]++
+		// Redis turns a collection of small elements into a packed one, so only those
+		// that are packed must stay as they are.
+		if e := encodingOf(want); (e == "listpack" || e == "intset" || e == "quicklist") && encodingOf(got) != e {
+			t.Fatalf("a %s came back as a %s", e, encodingOf(got))
+		}
+	}
+	for _, e := range []string{"string", "quicklist", "intset", "hashtable", "listpack", "skiplist"} {
+		if encodings[e] < 20 {
+			t.Errorf("only %d values were encoded as %s", encodings[e], e)
+		}
+	}
+}
+
+func TestChecksum(t *testing.T) {
+	// The value that crc64.c of Redis names for this input.
+	if got := checksum(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {
+		t.Errorf("got %x", got)
+	}
+	all := []byte("123456789")
+	if got := checksum(checksum(0, all[:4]), all[4:]); got != 0xe9c6d914c4b8d9ca {
+		t.Errorf("in two parts: %x", got)
+	}
+}
+
+func TestLZF(t *testing.T) {
+	rng := seededRand(t)
+	var c compressor
+	small := 0
+	for i := range 3000 {
+		want := randomText(rng)
+		if i%50 == 0 {
+			want = append(bytes.Repeat(randomBytes(rng, 10), 1000), randomBytes(rng, 3)...)
+		}
+		out, ok := c.compress([]byte("x"), want, len(want)-4)
+		if !ok {
+			if string(out) != "x" {
+				t.Fatal("what could not be compressed has changed dst")
+			}
+			continue
+		}
+		small++
+		if len(out)-1 > len(want)-4 {
+			t.Fatalf("%d bytes became %d", len(want), len(out)-1)
+		}
+		got, err := decompress(nil, out[1:], len(want))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%x became %x: %v", want, got, err)
+		}
+		for _, size := range []int{len(want) - 1, len(want) + 1} {
+			if _, err := decompress(nil, out[1:], size); !IsDamage(err) {
+				t.Fatalf("%d bytes were taken for %d: %v", len(want), size, err)
+			}
+		}
+	}
+	if small < 500 {
+		t.Errorf("only %d were compressed", small)
+	}
+	// A table that has counted far begins anew.
+	c.base = 1<<31 + 1
+	if out, ok := c.compress(nil, make([]byte, 100), 50); !ok || len(out) == 0 {
+		t.Error("a table that has counted far no longer compresses")
+	}
+}
+
+func TestMaxInflated(t *testing.T) {
+	for n := range 40 {
+		// The most that n bytes can stand for: a literal, then repetitions of three
+		// bytes each.
+		src := []byte{0, 'x'}
+		size := 1
+		for len(src)+3 <= n {
+			src = append(src, 0xe0, 255, 0)
+			size += lzfMaxMatch
+		}
+		if n < 2 {
+			continue
+		}
+		if got, err := decompress(nil, src, size); err != nil || len(got) != size {
+			t.Fatal(err)
+		}
+		if size > maxInflated(n) {
+			t.Errorf("%d bytes hold %d, above the bound %d", n, size, maxInflated(n))
+		}
+	}
+}

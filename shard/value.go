@@ -1,0 +1,58 @@
+package shard
+
+import "kevy/internal/ds"
+
+// Value is a whole value: a string, or a collection.
+type Value struct {
+	Text   []byte
+	Object ds.Object // nil for a string
+}
+
+// ValueOf returns the value of an entry, for reading.
+func ValueOf(e *ds.Entry) Value { return Value{Text: e.Value(), Object: e.Object()} }
+
+// Value returns what the key holds, for reading and as long as the key does not
+// change; ok is false if there is no key.
+func (tx *Tx) Value(key []byte) (v Value, ok bool) {
+	e := tx.lookup(key)
+	if e == nil {
+		tx.misses++
+		return Value{}, false
+	}
+	tx.hits++
+	tx.used(e)
+	return ValueOf(e), true
+}
+
+// Put makes the key hold a value that was made outside of the keyspace, and
+// expire at a unix time in milliseconds, 0 for never; what it held is replaced. A
+// collection, which must not be empty, is the keyspace's from now on. The ops are
+// a SET, or a DEL of what there was and the ops that rebuild the value.
+func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
+	if v.Object == nil {
+		tx.Set(key, v.Text, deadlineMs)
+		return
+	}
+	tx.Del(key)
+	sh, d := tx.at(key)
+	tx.save(sh, key)
+	if !tx.replay {
+		tx.touch(sh, key)
+		RebuildValue(&tx.commit, tx.db, sh.index, key, v, deadlineMs, nil)
+	}
+	e := d.keys.PutObject(key, v.Object)
+	d.setDeadline(e, deadlineMs)
+	tx.used(e)
+}
+
+// SetIdle notes that the key was last used so many seconds ago, as RESTORE can
+// say. It changes no value and is no op.
+func (tx *Tx) SetIdle(key []byte, seconds int64) {
+	if e := tx.lookup(key); e != nil {
+		at := max(0, int64(tx.accessTime())-seconds)
+		e.SetLRU(e.LRU()&notIntBit | uint32(at))
+	}
+}
+
+// Limits returns the sizes up to which collections use compact encodings.
+func (tx *Tx) Limits() ds.Limits { return tx.set.Limits() }
