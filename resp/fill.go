@@ -32,7 +32,7 @@ func (r *Reader) Fill() error {
 	room := r.buf[r.end:]
 	n, err := r.read(room)
 	r.end += n
-	r.filled = n == len(room)
+	r.filled = r.filled || n == len(room)
 	return err
 }
 

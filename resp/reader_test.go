@@ -781,3 +781,54 @@ func BenchmarkReaderSet(b *testing.B) {
 		}
 	}
 }
+
+// countedSource hands out one batch after the other, as a client that waits for
+// its replies does, and counts the reads.
+type countedSource struct {
+	batch   []byte
+	left    []byte
+	batches int
+	reads   int
+}
+
+func (s *countedSource) Read(p []byte) (int, error) {
+	if len(s.left) == 0 {
+		s.left, s.batches = s.batch, s.batches+1
+	}
+	s.reads++
+	n := copy(p, s.left)
+	s.left = s.left[n:]
+	return n, nil
+}
+
+// A batch that is a little longer than the buffer leaves half a command in it:
+// the buffer must grow all the same, or each batch costs two reads, and two
+// writes of replies, for as long as the connection lasts.
+func TestBufferGrowsToTheBatch(t *testing.T) {
+	const commands = 16
+	for _, size := range []int{40, 64, 100, 500, 1500} {
+		src := &countedSource{batch: []byte(strings.Repeat(encode("SET", "key", strings.Repeat("x", size)), commands))}
+		r := NewReader(src, DefaultLimits())
+		const settling, measured = 8, 100
+		got, before := 0, 0
+		for got < commands*(settling+measured) {
+			_, ok, err := r.Next()
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case ok:
+				got++
+				if got == commands*settling {
+					before = src.reads
+				}
+			default:
+				if err := r.Fill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n := src.reads - before; n != measured {
+			t.Errorf("values of %d bytes: %d reads for %d batches of %d bytes", size, n, measured, len(src.batch))
+		}
+	}
+}
