@@ -73,14 +73,15 @@ func run(cfg *config.Config, log *slog.Logger, stdout io.Writer) error {
 	}
 	defer pid.remove()
 	err := server.Run(ctx, cfg, log, func(addr string) {
+		// Only a server that has the directory may say that it is its; and it does so
+		// before it says that it is ready, for those who wait for that.
+		if err := pid.write(); err != nil {
+			log.Warn("the pid file cannot be written", "error", err)
+		}
 		if cfg.Port.Load() == 0 {
 			fmt.Fprintf(stdout, "listening on %s\n", addr)
 		}
 		log.Info("ready to accept connections", "address", addr)
-		// Only a server that has the directory may say that it is its.
-		if err := pid.write(); err != nil {
-			log.Warn("the pid file cannot be written", "error", err)
-		}
 	})
 	return advise(err, cfg.Dir.Load())
 }
