@@ -340,7 +340,6 @@ func (w *BaseWriter) Commit() error {
 		d.giveUp(l, baseName(w.seq))
 		return err
 	}
-	l.opt.Logger.Info("the log was rewritten", "base", name, "bytes", w.bytes, "ops", w.ops, "lsn", w.cut)
 	d.retireBelow(l, w.cut, old)
 	return nil
 }

@@ -659,8 +659,6 @@ func (r *recovery) cut(f *logFile, reason string, damaged bool) (err error) {
 		r.report.Damaged = append(r.report.Damaged, *cut)
 	} else {
 		r.report.Torn = cut
-		r.opt.Logger.Warn("the tail of the log is torn and was cut", "file", cut.File, "offset", cut.Offset,
-			"bytes", cut.Bytes, "reason", cut.Reason, "quarantine", cut.Quarantine)
 	}
 	f.w.size = f.at
 	if f.at == 0 {

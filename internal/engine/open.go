@@ -22,11 +22,12 @@ type Report struct {
 	Took    time.Duration
 	Log     aof.Report
 	Misfits int    // ops that were left out because damage was
+	New     bool   // there was no store before
 	Resumed bool   // the feed's generations go on
 	Reason  string // why they do not
 }
 
-// Verdict sums the report up in a word or two.
+// Verdict says in a word or two what the log was found like.
 func (r *Report) Verdict() string {
 	switch {
 	case r.repaired():
@@ -34,7 +35,7 @@ func (r *Report) Verdict() string {
 	case r.Log.Torn != nil:
 		return "torn tail cut"
 	}
-	return "clean"
+	return "whole"
 }
 
 func (r *Report) repaired() bool { return len(r.Log.Damaged) > 0 || r.Misfits > 0 }
@@ -205,6 +206,7 @@ func (e *Engine) readManifest() (persist.Manifest, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		m = persist.Manifest{Shards: e.opt.Shards, CreatedMs: now}
+		e.report.New = true
 		if info, err := e.opt.FS.Stat(filepath.Join(e.opt.Dir, "dump.rdb")); err == nil && info.Size > 0 {
 			e.opt.Logger.Warn("dump.rdb is not read: to take over what it holds, let redis-server 7 load it, with appendonly yes and " +
 				"aof-use-rdb-preamble no, and rewrite its log (BGREWRITEAOF)")
@@ -217,7 +219,7 @@ func (e *Engine) readManifest() (persist.Manifest, error) {
 	case m.Shards > shard.MaxShards:
 		return m, fmt.Errorf("the store in %s has %d shards, and this version of kevy manages %d", e.opt.Dir, m.Shards, shard.MaxShards)
 	case m.Shards != e.opt.Shards:
-		e.opt.Logger.Info("the number of shards is fixed when a store is created", "shards", m.Shards, "asked_for", e.opt.Shards)
+		e.opt.Logger.Warn("the number of shards is fixed when a store is created: the one asked for is not used", "shards", m.Shards, "asked_for", e.opt.Shards)
 	}
 	m.Runs++
 	m.LastOpenMs, m.LastVersion = now, e.opt.Version
@@ -273,7 +275,7 @@ func (e *Engine) logReport() {
 		e.opt.Logger.Info("the store is in memory only: everything is gone when it closes")
 		return
 	}
-	e.opt.Logger.Info("store open", "verdict", r.Verdict(), "keys", r.Keys, "ops", r.Log.Ops, "base_ops", r.Log.BaseOps,
+	e.opt.Logger.Info("store open", "log", r.Verdict(), "keys", r.Keys, "ops", r.Log.Ops, "base_ops", r.Log.BaseOps,
 		"last_lsn", r.Log.LastLSN, "took", r.Took.Round(time.Millisecond).String())
 	if t := r.Log.Torn; t != nil {
 		e.opt.Logger.Warn("a torn tail was cut off: the last run did not end cleanly", "file", t.File, "offset", t.Offset,
@@ -285,7 +287,10 @@ func (e *Engine) logReport() {
 	for _, n := range r.Log.Notes {
 		e.opt.Logger.Info("put in order", "what", n)
 	}
-	if !r.Resumed {
+	switch {
+	case r.New && !r.Log.Foreign:
+		e.opt.Logger.Info("a new store: the feed begins")
+	case !r.Resumed:
 		e.opt.Logger.Info("the feed begins a new generation", "reason", r.Reason)
 	}
 }
