@@ -8,20 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"kevy/aof"
 )
 
 // advise adds to an error which setting changes what it is about.
 func advise(err error, dir string) error {
-	var damage *aof.DamageError
 	var path *fs.PathError
 	var name *net.DNSError
 	switch {
-	case errors.As(err, &damage):
-		if strings.HasSuffix(damage.File, ".base.aof") {
-			return fmt.Errorf("%w\nThis file is a base, and a part of one is no state of the store: truncate refuses it too, only skip can leave out what is damaged", err)
-		}
 	case errors.As(err, &name):
 		return fmt.Errorf("%w: set bind to addresses of this machine", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"kevy/aof"
 )
@@ -12,6 +13,8 @@ func advise(err error) error {
 	var damage *aof.DamageError
 	var torn *aof.TornError
 	switch {
+	case errors.As(err, &damage) && strings.HasSuffix(damage.File, ".base.aof"):
+		return fmt.Errorf("%w\nNothing was changed. This file is a base, and a part of one is no state of the store, so only --recover skip goes on: it leaves out what is damaged and keeps a copy of it", err)
 	case errors.As(err, &damage):
 		return fmt.Errorf("%w\nNothing was changed. Start with --recover truncate to keep what stands before the damage, or with --recover skip to leave out what is damaged and nothing else; either keeps a copy of what goes", err)
 	case errors.As(err, &torn):
