@@ -46,7 +46,7 @@ var (
 	ErrWrongType   = shard.ErrWrongType
 )
 
-// Arity returns the error for a wrong number of arguments.
+// ArityError returns the error for a wrong number of arguments.
 func (s *Spec) ArityError() *resp.Error {
 	return resp.Errorf("ERR", "wrong number of arguments for '%s' command", s.FullName())
 }

@@ -82,7 +82,7 @@ const (
 	// locked.
 	AllShards
 	// Unlocked: the command takes no shard lock; it touches no key, or locks
-	// what it needs by itself through Ctx.Lock.
+	// what it needs by itself.
 	Unlocked
 )
 
