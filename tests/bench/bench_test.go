@@ -23,7 +23,7 @@ func TestMeasure(t *testing.T) {
 	if len(p.results) < 30 {
 		t.Errorf("only %d results for programs", len(p.results))
 	}
-	for _, want := range []string{"SET, pipeline 1: commands/s", "GET, pipeline 16: commands/s", "ZADD, pipeline 16: commands/s", "server CPU, µs a command", "memory a key, bytes, 500 keys", "ratio of each pair", "one consumer of ALL", "behind by"} {
+	for _, want := range []string{"SET, pipeline 1: commands/s", "GET, pipeline 16: commands/s", "ZADD, pipeline 16: commands/s", "ZRANGE 100, pipeline 16: commands/s", "server CPU, µs a command", "memory a key, bytes, 500 keys", "ratio of each pair", "one consumer of ALL", "behind by"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

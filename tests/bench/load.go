@@ -51,21 +51,37 @@ func withServer(b process.Binary, args []string, f func(*process.Server) error) 
 
 // load is a number of commands that redis-benchmark sends.
 type load struct {
-	command  string
+	command  string // one of redis-benchmark's own, unless args says what is sent
 	pipeline int
 	commands int
+	args     []string   // with __rand_int__ where a number below keySpace belongs
+	prepare  [][]string // sent before the measurement
 }
+
+// name is the load in the table.
+func (l load) name() string { return fmt.Sprintf("%s, pipeline %d", l.command, l.pipeline) }
 
 type measurement struct{ commandsPerSecond, cpuMicros float64 }
 
 // run sends the load and takes the server's CPU time for it.
 func (l load) run(s *process.Server) (measurement, error) {
+	if err := send(s, l.prepare); err != nil {
+		return measurement{}, err
+	}
 	before, err := cpuSeconds(s.PID())
 	if err != nil {
 		return measurement{}, err
 	}
-	cmd := exec.Command("redis-benchmark", "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "--csv", "-t", strings.ToLower(l.command),
-		"-n", strconv.Itoa(l.commands), "-P", strconv.Itoa(l.pipeline), "-r", strconv.Itoa(keySpace), "-d", "64", "-c", "50")
+	args := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "--csv", "-n", strconv.Itoa(l.commands),
+		"-P", strconv.Itoa(l.pipeline), "-r", strconv.Itoa(keySpace), "-d", "64", "-c", "50"}
+	title := l.command
+	if l.args == nil {
+		args = append(args, "-t", strings.ToLower(l.command))
+	} else {
+		args = append(args, l.args...)
+		title = strings.Join(l.args, " ")
+	}
+	cmd := exec.Command("redis-benchmark", args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -76,8 +92,31 @@ func (l load) run(s *process.Server) (measurement, error) {
 	if err != nil {
 		return measurement{}, err
 	}
-	rate, err := parseRate(out, l.command)
+	rate, err := parseRate(out, title)
 	return measurement{rate, (after - before) * 1e6 / float64(l.commands)}, err
+}
+
+// send sends commands, none of which may fail.
+func send(s *process.Server, commands [][]string) error {
+	if len(commands) == 0 {
+		return nil
+	}
+	nc, err := s.Dial()
+	if err != nil {
+		return err
+	}
+	conn := wire.NewConn(nc)
+	defer conn.Close()
+	replies, err := conn.Pipeline(commands...)
+	if err != nil {
+		return err
+	}
+	for i, r := range replies {
+		if r.Kind == wire.Error {
+			return fmt.Errorf("%s answers %v", commands[i][0], r)
+		}
+	}
+	return nil
 }
 
 // parseRate finds the rate of a command in what redis-benchmark --csv prints.

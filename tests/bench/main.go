@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 
 	"kevy/tests/process"
 )
@@ -78,15 +79,39 @@ func (p *plan) measure() error {
 	return nil
 }
 
+// loads are those of speed. SET and GET are the ones with the longest runs: they
+// are what most servers do most.
+func (p *plan) loads() []load {
+	loads := []load{
+		{command: "SET", pipeline: 1, commands: p.commands / 5}, {command: "GET", pipeline: 1, commands: p.commands / 5},
+		{command: "SET", pipeline: 16, commands: p.commands}, {command: "GET", pipeline: 16, commands: p.commands},
+	}
+	elements, members := []string{"RPUSH", "bench:list"}, []string{"ZADD", "bench:zset"}
+	for i := range 1000 {
+		elements = append(elements, fmt.Sprintf("element:%012d", i))
+		members = append(members, fmt.Sprint(i), fmt.Sprintf("member:%012d", i))
+	}
+	value := strings.Repeat("x", 64)
+	mset := []string{"MSET"}
+	for i := range 10 {
+		mset = append(mset, fmt.Sprintf("mset:%d:__rand_int__", i), value)
+	}
+	for _, l := range []load{
+		{command: "INCR"}, {command: "LPUSH"}, {command: "LPOP"}, {command: "SADD"}, {command: "HSET"}, {command: "ZADD"},
+		{command: "XADD", args: []string{"XADD", "bench:stream", "*", "field", value}},
+		{command: "MSET 10", args: mset},
+		{command: "LRANGE 100", args: []string{"LRANGE", "bench:list", "0", "99"}, prepare: [][]string{{"DEL", "bench:list"}, elements}},
+		{command: "ZRANGE 100", args: []string{"ZRANGE", "bench:zset", "0", "99"}, prepare: [][]string{members}},
+	} {
+		l.pipeline, l.commands = 16, p.commands/4
+		loads = append(loads, l)
+	}
+	return loads
+}
+
 // speed alternates the two servers; each measures all loads on a fresh store.
 func (p *plan) speed() error {
-	loads := []load{
-		{"SET", 1, p.commands / 5}, {"GET", 1, p.commands / 5},
-		{"SET", 16, p.commands}, {"GET", 16, p.commands},
-	}
-	for _, command := range []string{"INCR", "LPUSH", "LPOP", "SADD", "HSET", "ZADD"} {
-		loads = append(loads, load{command, 1, p.commands / 10}, load{command, 16, p.commands / 4})
-	}
+	loads := p.loads()
 	kevy, redis := make([]series, len(loads)), make([]series, len(loads))
 	for run := range p.runs {
 		servers := []struct {
@@ -104,7 +129,7 @@ func (p *plan) speed() error {
 	}
 	fmt.Fprintf(p.out, "%-34s %21s %21s %7s   medians of %d, lowest to highest\n", "", "kevy-server", "redis-server", "ratio", p.runs)
 	for i, l := range loads {
-		name := fmt.Sprintf("%s, pipeline %d", l.command, l.pipeline)
+		name := l.name()
 		row(p.out, name+": commands/s", "%.0f", kevy[i].rates, redis[i].rates)
 		row(p.out, "  server CPU, µs a command", "%.2f", kevy[i].cpuMicros, redis[i].cpuMicros)
 		p.keep(name, "commands/s", kevy[i].rates, redis[i].rates)
@@ -148,7 +173,7 @@ func (p *plan) memory() error {
 
 // feedCost alternates the feed on and off.
 func (p *plan) feedCost() error {
-	loads := []load{{"SET", 16, p.commands}}
+	l := load{command: "SET", pipeline: 16, commands: p.commands}
 	var on, off series
 	for pair := range p.pairs {
 		order := []struct {
@@ -160,7 +185,7 @@ func (p *plan) feedCost() error {
 		}
 		for _, o := range order {
 			err := withServer(p.kevy, []string{"--auto-aof-rewrite-percentage", "0", "--feed", o.feed}, func(s *process.Server) error {
-				m, err := loads[0].run(s)
+				m, err := l.run(s)
 				o.out.add(m)
 				return err
 			})
@@ -182,7 +207,7 @@ func (p *plan) feedCost() error {
 
 func (p *plan) consumer() error {
 	return withServer(p.kevy, nil, func(s *process.Server) error {
-		r, err := followLoad(s, load{"SET", 64, 2 * p.commands})
+		r, err := followLoad(s, load{command: "SET", pipeline: 64, commands: 2 * p.commands})
 		if err != nil {
 			return err
 		}
