@@ -88,8 +88,9 @@ func randBytes(rng *rand.Rand, maxLen int) []byte {
 }
 
 type hashSubject struct {
-	h     *Hash
-	model map[string]string
+	h         *Hash
+	model     map[string]string
+	deadlines map[string]int64
 }
 
 func (s *hashSubject) object() Object { return s.h }
@@ -100,46 +101,107 @@ func (s *hashSubject) mutate(rng *rand.Rand, lim *Limits) {
 		field = append(field, bytes.Repeat([]byte("x"), rng.IntN(300))...)
 	}
 	_, had := s.model[string(field)]
-	if rng.IntN(3) == 0 {
+	switch n := rng.IntN(100); {
+	case n < 30:
 		if s.h.Delete(field) != had {
 			panic("Hash.Delete")
 		}
-		delete(s.model, string(field))
-		return
+		s.forget(string(field))
+	case n < 50:
+		at := int64(rng.IntN(60))
+		if s.h.SetDeadline(field, at) != had {
+			panic("Hash.SetDeadline")
+		}
+		delete(s.deadlines, string(field))
+		if had && at != 0 {
+			s.deadlines[string(field)] = at
+		}
+	case n < 52:
+		s.deleteDue(int64(rng.IntN(20)), rng.IntN(8))
+	default:
+		value := randBytes(rng, 1<<rng.IntN(8))
+		if s.h.Set(field, value, lim) == had {
+			panic("Hash.Set")
+		}
+		s.model[string(field)] = string(value)
+		delete(s.deadlines, string(field))
 	}
-	value := randBytes(rng, 1<<rng.IntN(8))
-	if s.h.Set(field, value, lim) == had {
-		panic("Hash.Set")
+}
+
+func (s *hashSubject) forget(field string) {
+	delete(s.model, field)
+	delete(s.deadlines, field)
+}
+
+// deleteDue deletes some of what is due, as many as may go and there are.
+func (s *hashSubject) deleteDue(now int64, limit int) {
+	due := 0
+	for _, at := range s.deadlines {
+		if at <= now {
+			due++
+		}
 	}
-	s.model[string(field)] = string(value)
+	want := min(due, limit)
+	var going []string
+	s.h.EachDue(now, limit, func(field []byte) { going = append(going, string(field)) })
+	if got := s.h.DeleteDue(now, limit); got != want || len(going) != want {
+		panic(fmt.Sprintf("Hash.DeleteDue: %d, EachDue %d, want %d", got, len(going), want))
+	}
+	for _, field := range going {
+		if at := s.deadlines[field]; at == 0 || at > now {
+			panic("Hash.EachDue: what is not due")
+		}
+		s.forget(field)
+	}
 }
 
 func (s *hashSubject) fork() subject {
-	return &hashSubject{s.h.Fork().(*Hash), maps.Clone(s.model)}
+	return &hashSubject{s.h.Fork().(*Hash), maps.Clone(s.model), maps.Clone(s.deadlines)}
 }
 
 func (s *hashSubject) check() error {
-	got := map[string]string{}
-	s.h.Each(func(f, v []byte) bool {
+	got, expiring := map[string]string{}, map[string]int64{}
+	s.h.EachWithDeadline(func(f, v []byte, at int64) bool {
 		got[string(f)] = string(v)
+		if at != 0 {
+			expiring[string(f)] = at
+		}
 		return true
 	})
 	if !maps.Equal(got, s.model) || s.h.Len() != len(s.model) {
 		return fmt.Errorf("hash: %d fields, want %d", s.h.Len(), len(s.model))
 	}
+	if !maps.Equal(expiring, s.deadlines) {
+		return fmt.Errorf("hash: deadlines %v, want %v", expiring, s.deadlines)
+	}
+	last, n := int64(0), 0
+	s.h.EachDeadline(func(f []byte, at int64) bool {
+		if n == 0 && at != s.h.NextDeadline() || at < last || s.deadlines[string(f)] != at {
+			last = 1 << 62
+		}
+		last = max(last, at)
+		n++
+		return true
+	})
+	if last == 1<<62 || n != len(s.deadlines) || n == 0 && s.h.NextDeadline() != 0 {
+		return fmt.Errorf("hash: %d deadlines in order, the next %d, want %v", n, s.h.NextDeadline(), s.deadlines)
+	}
 	for f, want := range s.model {
 		if v, ok := s.h.Get([]byte(f)); !ok || string(v) != want || !s.h.Has([]byte(f)) {
 			return fmt.Errorf("hash: %q = %q, want %q", f, v, want)
 		}
+		if at, ok := s.h.Deadline([]byte(f)); !ok || at != s.deadlines[f] {
+			return fmt.Errorf("hash: %q expires at %d, want %d", f, at, s.deadlines[f])
+		}
 	}
-	if s.h.Has([]byte("missing")) {
+	if _, ok := s.h.Deadline([]byte("missing")); ok || s.h.Has([]byte("missing")) {
 		return fmt.Errorf("hash: has a missing field")
 	}
 	return nil
 }
 
 func TestHashForks(t *testing.T) {
-	runForks(t, 1000, func() subject { return &hashSubject{NewHash(), map[string]string{}} })
+	runForks(t, 1000, func() subject { return &hashSubject{NewHash(), map[string]string{}, map[string]int64{}} })
 }
 
 type setSubject struct {
@@ -486,12 +548,22 @@ func TestEncodings(t *testing.T) {
 	for i := range 512 {
 		shrunk.Delete(fmt.Appendf(nil, "%04d", i))
 	}
+	expiring := func(o Object) Object {
+		o.(*Hash).SetDeadline(fmt.Appendf(nil, "%04d", 0), 5)
+		return o
+	}
+	persistent := expiring(hash(1, 4, 1)).(*Hash)
+	persistent.SetDeadline([]byte("0000"), 0)
 	for _, c := range []struct {
 		name string
 		o    Object
 		want string
 		kind string
 	}{
+		{"hash with a deadline", expiring(hash(512, 4, 1)), "listpackex", "hash"},
+		{"hash that had a deadline", persistent, "listpackex", "hash"},
+		{"fork of a hash with a deadline", expiring(hash(1, 4, 1)).Fork(), "listpackex", "hash"},
+		{"hash of 513 with a deadline", expiring(hash(513, 4, 1)), "hashtable", "hash"},
 		{"hash at the limits", hash(512, 64, 64), "listpack", "hash"},
 		{"hash of 513", hash(513, 4, 1), "hashtable", "hash"},
 		{"hash with a long field", hash(1, 65, 1), "hashtable", "hash"},

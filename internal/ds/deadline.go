@@ -73,3 +73,15 @@ func (x *DeadlineIndex) Min() (key []byte, at int64, ok bool) {
 	d, ok := x.tree.Min()
 	return viewBytes(d.key), d.at, ok
 }
+
+// Each calls fn for every key in the order of deadlines until it returns false.
+func (x *DeadlineIndex) Each(fn func(key []byte, at int64) bool) {
+	x.tree.Scan(func(d deadline) bool { return fn(viewBytes(d.key), d.at) })
+}
+
+// fork returns an index with the same keys in constant time. Both may be written afterwards.
+func (x *DeadlineIndex) fork() *DeadlineIndex {
+	f := *x
+	f.tree = x.tree.Copy()
+	return &f
+}

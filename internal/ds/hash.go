@@ -2,11 +2,12 @@ package ds
 
 import "math/rand/v2"
 
-// Hash maps fields to values: packed pairs in the order of insertion while it is small, then a Table.
+// Hash maps fields to values: packed pairs in the order of insertion while it is small, then a Table. Fields may have
+// deadlines.
 type Hash struct {
-	pairs packed
-	count int // of pairs
-	table *Table
+	pairs     packed
+	table     *Table
+	deadlines *fieldDeadlines // nil until a field has had one
 }
 
 // NewHash returns an empty hash.
@@ -20,33 +21,41 @@ func (h *Hash) Len() int {
 	if h.table != nil {
 		return h.table.Len()
 	}
-	return h.count
+	return int(h.pairs.count)
 }
 
-// Encoding returns "listpack" or "hashtable".
+// Encoding returns "listpack", "hashtable", or the "listpackex" of Redis 7.4: a listpack in which a field has, or has
+// had, a deadline.
 func (h *Hash) Encoding() string {
-	if h.table != nil {
+	switch {
+	case h.table != nil:
 		return encodingHashtable
+	case h.deadlines != nil:
+		return encodingListpackEx
 	}
 	return encodingListpack
 }
 
 // Fork implements Object in constant time.
 func (h *Hash) Fork() Object {
+	f := &Hash{deadlines: h.deadlines.fork()}
 	if h.table != nil {
-		return &Hash{table: h.table.fork()}
+		f.table = h.table.fork()
+	} else {
+		f.pairs = h.pairs.fork()
 	}
-	return &Hash{pairs: h.pairs.fork(), count: h.count}
+	return f
 }
 
 const hashBytes = 48
 
 // MemBytes implements Object.
 func (h *Hash) MemBytes() int {
+	n := hashBytes + h.deadlines.memBytes()
 	if h.table != nil {
-		return hashBytes + h.table.MemBytes()
+		return n + h.table.MemBytes()
 	}
-	return hashBytes + cap(h.pairs.b)
+	return n + cap(h.pairs.b)
 }
 
 // find returns the offsets of the pair of field: of the pair, of its value and behind it.
@@ -84,48 +93,72 @@ func (h *Hash) Has(field []byte) bool {
 	return ok
 }
 
-// Set sets field to value and says whether the field is new.
+// Set sets field to value and says whether the field is new. The field has no deadline then.
 func (h *Hash) Set(field, value []byte, lim *Limits) (created bool) {
 	if h.table == nil && (len(field) > lim.HashMaxListpackValue || len(value) > lim.HashMaxListpackValue) {
 		h.convert()
 	}
 	if h.table != nil {
-		_, created = h.table.Put(field, value)
+		e, created := h.table.Put(field, value)
+		if e.Aux() != 0 {
+			h.moveDeadline(e, 0)
+		}
 		return created
 	}
-	if _, valueOff, end, ok := h.find(field); ok {
+	if off, valueOff, end, ok := h.find(field); ok {
 		putItem(h.pairs.splice(valueOff, end, itemBytes(len(value))), value)
+		if h.deadlines != nil {
+			h.deadlines.set(h.pairAt(off), 0)
+		}
 		return false
 	}
-	if h.count+1 > lim.HashMaxListpackEntries {
+	if h.Len()+1 > lim.HashMaxListpackEntries {
 		h.convert()
 		h.table.Put(field, value)
 		return true
 	}
 	end := len(h.pairs.b)
 	putItem(putItem(h.pairs.splice(end, end, itemBytes(len(field))+itemBytes(len(value))), field), value)
-	h.count++
+	h.pairs.count++
+	if h.deadlines != nil {
+		h.deadlines.append()
+	}
 	return true
 }
 
 func (h *Hash) convert() {
 	t := NewTable()
-	h.Each(func(field, value []byte) bool {
-		t.Put(field, value)
+	var d *fieldDeadlines
+	if h.deadlines != nil {
+		d = &fieldDeadlines{min: h.deadlines.min, order: NewDeadlineIndex()}
+	}
+	h.EachWithDeadline(func(field, value []byte, at int64) bool {
+		e, _ := t.Put(field, value)
+		if at != 0 {
+			t.SetAux(e, at)
+			d.order.Set(field, 0, at)
+		}
 		return true
 	})
-	*h = Hash{table: t}
+	*h = Hash{table: t, deadlines: d}
 }
 
 // Delete removes field and says whether it was there.
 func (h *Hash) Delete(field []byte) bool {
 	if h.table != nil {
-		return h.table.Delete(field) != nil
+		e := h.table.Delete(field)
+		if e != nil && e.Aux() != 0 {
+			h.deadlines.move(field, e.Aux(), 0)
+		}
+		return e != nil
 	}
 	off, _, end, ok := h.find(field)
 	if ok {
+		if h.deadlines != nil {
+			h.deadlines.remove(h.pairAt(off))
+		}
 		h.pairs.splice(off, end, 0)
-		h.count--
+		h.pairs.count--
 	}
 	return ok
 }
@@ -167,7 +200,7 @@ func (h *Hash) Random(rng *rand.Rand) (field, value []byte) {
 		e := h.table.Random(rng)
 		return e.Key(), e.Value()
 	}
-	skip := rng.IntN(h.count)
+	skip := rng.IntN(h.Len())
 	h.Each(func(f, v []byte) bool {
 		field, value = f, v
 		skip--

@@ -38,7 +38,7 @@ type Object interface {
 	Kind() Kind
 	// Len is the number of elements.
 	Len() int
-	// Encoding is the representation in the words of OBJECT ENCODING of Redis 7.0.
+	// Encoding is the representation in the words of OBJECT ENCODING of Redis.
 	Encoding() string
 	// Fork returns a copy that shares structure with the original. Both may be written afterwards; each copies what it
 	// is the first to write. Fork counts as a mutation for who may call it, but readers of the original in other
@@ -73,9 +73,10 @@ func DefaultLimits() Limits {
 
 // The names of OBJECT ENCODING that collections use.
 const (
-	encodingListpack  = "listpack"
-	encodingHashtable = "hashtable"
-	encodingIntset    = "intset"
-	encodingQuicklist = "quicklist"
-	encodingSkiplist  = "skiplist"
+	encodingListpack   = "listpack"
+	encodingListpackEx = "listpackex" // of Redis 7.4
+	encodingHashtable  = "hashtable"
+	encodingIntset     = "intset"
+	encodingQuicklist  = "quicklist"
+	encodingSkiplist   = "skiplist"
 )

@@ -12,6 +12,8 @@ type packed struct {
 	b []byte
 	// shared says that a fork has the same bytes: they are copied before they are written.
 	shared bool
+	// count is the collection's: how many elements it has here. It lies beside shared because that costs no memory.
+	count uint32
 }
 
 // skip returns the offset behind the item at off.
