@@ -61,6 +61,22 @@ func (tx *Tx) apply(v op.Verb, args [][]byte) (err error) {
 		_, err = tx.HSet(args[1], args[2:]...)
 	case op.HDel:
 		_, err = tx.HDel(args[1], args[2:]...)
+	case op.HPExpireAt:
+		at, err := strconv.ParseInt(string(args[2]), 10, 64)
+		if err != nil || at <= 0 {
+			return fmt.Errorf("deadline %q", args[2])
+		}
+		fields, err := countedFields(args[3:])
+		if err != nil {
+			return err
+		}
+		return tx.HExpireAt(args[1], at, fields, nil, nil)
+	case op.HPersist:
+		fields, err := countedFields(args[2:])
+		if err != nil {
+			return err
+		}
+		return tx.HPersist(args[1], fields, nil)
 	case op.LPush, op.RPush:
 		_, err = tx.push(v, args[1], args[2:])
 	case op.LPop, op.RPop:
@@ -128,6 +144,15 @@ func (tx *Tx) apply(v op.Verb, args [][]byte) (err error) {
 		return fmt.Errorf("verb %d has no interpreter", v)
 	}
 	return err
+}
+
+// countedFields reads FIELDS, a number and so many fields.
+func countedFields(args [][]byte) ([][]byte, error) {
+	n, err := strconv.Atoi(string(args[1]))
+	if err != nil || n != len(args)-2 || string(args[0]) != "FIELDS" {
+		return nil, fmt.Errorf("fields %q %q of %d", args[0], args[1], len(args)-2)
+	}
+	return args[2:], nil
 }
 
 // maxStringBytes is the longest string value that is applied.

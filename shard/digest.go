@@ -40,7 +40,14 @@ func (d *Digest) Add(db int, e *ds.Entry) {
 		part(e.Value())
 	case *ds.Hash:
 		var sum Digest
-		o.Each(func(field, value []byte) bool { sum.add(sumOf(field, value)); return true })
+		o.EachWithDeadline(func(field, value []byte, at int64) bool {
+			if at == 0 {
+				sum.add(sumOf(field, value))
+			} else {
+				sum.add(sumOf(field, value, binary.BigEndian.AppendUint64(nil, uint64(at))))
+			}
+			return true
+		})
 		h.Write(sum[:])
 	case *ds.Set:
 		var sum Digest

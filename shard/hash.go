@@ -36,6 +36,25 @@ func (v HashView) Get(field []byte) ([]byte, bool) {
 	return v.h.Get(field)
 }
 
+// Expires reports whether a field has a deadline.
+func (v HashView) Expires() bool { return v.h != nil && v.h.NextDeadline() != 0 }
+
+// Deadline returns a field's deadline in unix ms, 0 if it has none; ok is false
+// if there is no such field.
+func (v HashView) Deadline(field []byte) (atMs int64, ok bool) {
+	if v.h == nil {
+		return 0, false
+	}
+	return v.h.Deadline(field)
+}
+
+// EachWithDeadline is Each with the fields' deadlines, 0 for none.
+func (v HashView) EachWithDeadline(fn func(field, value []byte, atMs int64) bool) {
+	if v.h != nil {
+		v.h.EachWithDeadline(fn)
+	}
+}
+
 // Each calls fn for each field until it returns false. fn must not change keys.
 func (v HashView) Each(fn func(field, value []byte) bool) {
 	if v.h != nil {
@@ -56,7 +75,8 @@ func (v HashView) Scan(cursor uint64, count int, fn func(field, value []byte)) u
 func (v HashView) Random(rng *rand.Rand) (field, value []byte) { return v.h.Random(rng) }
 
 // HSet sets fields of the key's hash (op HSET), given as field, value, field,
-// value, …, and returns how many are new. The error is ErrWrongType.
+// value, …, and returns how many are new. What deadlines they had is gone. The
+// error is ErrWrongType.
 func (tx *Tx) HSet(key []byte, pairs ...[]byte) (created int, err error) {
 	if len(pairs) == 0 {
 		return 0, nil
@@ -68,11 +88,13 @@ func (tx *Tx) HSet(key []byte, pairs ...[]byte) (created int, err error) {
 	}
 	tx.recordArgs(sh, op.HSet, key, pairs)
 	limits := tx.set.limits.Load()
+	next := h.NextDeadline()
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if h.Set(pairs[i], pairs[i+1], limits) {
 			created++
 		}
 	}
+	d.fieldsMoved(key, h, next)
 	return created, nil
 }
 
@@ -85,14 +107,22 @@ func (tx *Tx) HDel(key []byte, fields ...[]byte) (deleted int, err error) {
 		return 0, err
 	}
 	tx.eff = tx.eff[:0]
+	next := h.NextDeadline()
 	for _, f := range fields {
 		if h.Delete(f) {
 			tx.eff = append(tx.eff, f)
 		}
 	}
+	tx.deletedFields(sh, d, key, h, next)
+	return len(tx.eff), nil
+}
+
+// deletedFields records that the fields in tx.eff are gone from a hash, whose
+// next deadline was next before.
+func (tx *Tx) deletedFields(sh *Shard, d *database, key []byte, h *ds.Hash, next int64) {
 	if len(tx.eff) > 0 {
 		tx.recordArgs(sh, op.HDel, key, tx.eff)
+		d.fieldsMoved(key, h, next)
 		d.dropIfEmpty(key, h)
 	}
-	return len(tx.eff), nil
 }

@@ -146,6 +146,7 @@ func (tx *Tx) Copy(src []byte, dstDB int, dst []byte) bool {
 		o = sd.keys.Mutable(src).Object().Fork()
 		tx.db = dstDB
 		fresh = d.keys.PutObject(dst, o)
+		d.noteFields(fresh)
 	} else {
 		fresh, _ = d.keys.Put(dst, e.Value())
 		if e.Raw() {
@@ -333,8 +334,9 @@ func (tx *Tx) RandomKey(rng *rand.Rand) []byte {
 	}
 }
 
-// ExpireDue removes at most limit overdue keys of the held shards, of all
-// databases, earliest deadline first within each, and returns how many went.
+// ExpireDue removes at most limit overdue keys and fields of hashes of the held
+// shards, of all databases, earliest deadline first within each, and returns
+// how many went.
 func (tx *Tx) ExpireDue(limit int) int {
 	db := tx.db
 	defer func() { tx.db = db }()
@@ -344,14 +346,29 @@ func (tx *Tx) ExpireDue(limit int) int {
 		for tx.db = range sh.dbs {
 			d := &sh.dbs[tx.db]
 			for gone < limit {
-				key, at, ok := d.deadlines.Min()
-				if !ok || at > tx.nowMs {
+				n := tx.expireNext(sh, d, limit-gone)
+				if n == 0 {
 					break
 				}
-				tx.expire(sh, d, key)
-				gone++
+				gone += n
 			}
 		}
 	}
 	return gone
+}
+
+// expireNext removes the key whose deadline has passed first, or at most limit
+// fields of the hash of which a field's did.
+func (tx *Tx) expireNext(sh *Shard, d *database, limit int) int {
+	key, at, ok := d.deadlines.Min()
+	if d.fields != nil {
+		if hash, first, some := d.fields.Min(); some && tx.due(first) && (!ok || first < at) {
+			return tx.expireFields(sh, d, hash, limit)
+		}
+	}
+	if !ok || !tx.due(at) {
+		return 0
+	}
+	tx.expire(sh, d, key)
+	return 1
 }

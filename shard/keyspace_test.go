@@ -319,7 +319,8 @@ func TestApplyRefuses(t *testing.T) {
 	s.tx.BeginReplay(s.all, 0)
 	for _, words := range []string{
 		"SET k v PX 5", "SET k v PXAT x", "SET k v PXAT 0", "SET k v PXAT -1", "SET k v KEEPTTL NX", "SETRANGE k -1 x", "SETRANGE k 99999999999 x", "SETRANGE k x x",
-		"PEXPIREAT k x", "HSET k f", "HSET k f v g", "ZADD k x m", "ZADD k nan m", "ZADD k 1", "LSET k x v", "LREM k x v", "LTRIM k 0 x", "LPOP k x",
+		"PEXPIREAT k x", "HPEXPIREAT k x FIELDS 1 f", "HPEXPIREAT k 0 FIELDS 1 f", "HPEXPIREAT k 5 NX FIELDS 1 f", "HPEXPIREAT k 5 FIELDS 2 f",
+		"HPERSIST k FIELDS 2 f", "HPERSIST k FIELDS x f", "HPERSIST k fields 1 f", "HSET k f", "HSET k f v g", "ZADD k x m", "ZADD k nan m", "ZADD k 1", "LSET k x v", "LREM k x v", "LTRIM k 0 x", "LPOP k x",
 		"SWAPDB 0 9", "SWAPDB x 1", "SWAPDB -1 0",
 	} {
 		f := frameOf(words)
@@ -335,7 +336,7 @@ func TestApplyRefuses(t *testing.T) {
 	if s.Digest() != (Digest{}) {
 		t.Errorf("something has changed: %v", s.shown())
 	}
-	for _, words := range []string{"RPUSH k a", "SET k v", "RPUSH k a", "SADD k a", "HSET k f v", "ZADD k 1 m", "HDEL k f"} {
+	for _, words := range []string{"RPUSH k a", "SET k v", "RPUSH k a", "SADD k a", "HSET k f v", "ZADD k 1 m", "HDEL k f", "HPEXPIREAT k 5 FIELDS 1 f", "HPERSIST k FIELDS 1 f"} {
 		f := frameOf(words)
 		if err := s.tx.Apply(&f); (err == nil) != slices.Contains([]string{"RPUSH k a", "SET k v"}, words) && words != "RPUSH k a" {
 			t.Errorf("%s: %v", words, err)

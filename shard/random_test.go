@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -65,7 +66,7 @@ func (s *testSet) shown() (keys []string) {
 	for i, sh := range s.shards {
 		for db := range sh.dbs {
 			d := &sh.dbs[db]
-			expires := 0
+			expires, hashes := 0, map[string]int64{}
 			d.keys.Each(func(e *ds.Entry) bool {
 				encoding := stringEncoding(e)
 				if o := e.Object(); o != nil {
@@ -75,8 +76,23 @@ func (s *testSet) shown() (keys []string) {
 				if e.Aux() != 0 {
 					expires++
 				}
+				if h, ok := e.Object().(*ds.Hash); ok && h.NextDeadline() != 0 {
+					hashes[string(e.Key())] = h.NextDeadline()
+				}
 				return true
 			})
+			if d.fields != nil {
+				d.fields.Each(func(key []byte, at int64) bool {
+					if hashes[string(key)] != at {
+						panic(fmt.Sprintf("hash %q is in the index at %d, and expires at %d", key, at, hashes[string(key)]))
+					}
+					delete(hashes, string(key))
+					return true
+				})
+			}
+			if len(hashes) > 0 {
+				panic(fmt.Sprintf("hashes %v are not in the index", hashes))
+			}
 			keys = append(keys, fmt.Sprintf("shard %d db %d: %d keys, %d of %d expire", i, db, d.keys.Len(), d.deadlines.Len(), expires))
 		}
 	}
@@ -165,6 +181,29 @@ func mutate(rng *rand.Rand, tx *Tx) {
 		_, _ = tx.SAdd(key, long(1+rng.IntN(600))...)
 	case kind == KindSet:
 		_, _ = tx.SRem(key, elem(), elem(), elem())
+	case kind == KindHash && n < 20:
+		at := tx.NowMs() + rng.Int64N(300) - 20
+		_ = tx.HExpireAt(key, max(at, 1), [][]byte{elem(), elem(), elem()}, nil, nil)
+	case kind == KindHash && n < 22:
+		every := rng.IntN(3) == 0
+		var fields [][]byte
+		if v, err := tx.Hash(key); err == nil {
+			v.Each(func(f, _ []byte) bool {
+				fields = append(fields, bytes.Clone(f))
+				return true
+			})
+		}
+		slices.SortFunc(fields, bytes.Compare) // the order in a table is its own
+		if !every {
+			fields = fields[:len(fields)/3]
+		}
+		_ = tx.HExpireAt(key, tx.NowMs()+1+rng.Int64N(200), fields, nil, nil)
+	case kind == KindHash && n < 23:
+		_ = tx.HPersist(key, [][]byte{elem(), elem()}, nil)
+	case kind == KindHash && n < 24:
+		_, _ = tx.HSetKeepTTL(key, elem(), value, elem(), value)
+	case kind == KindHash && n < 25:
+		_, _ = tx.HTake(key, [][]byte{elem(), elem()}, func([]byte, bool) {})
 	case kind == KindHash && n < 28:
 		_, _ = tx.HSet(key, elem(), value, elem(), value)
 	case kind == KindHash && n < 31:

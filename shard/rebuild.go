@@ -58,6 +58,11 @@ func RebuildValue(c *op.Commit, db, stream int, key []byte, v Value, atMs int64,
 		panic("shard: no ops rebuild a " + o.Encoding())
 	}
 	b.flush()
+	if h, ok := o.(*ds.Hash); ok {
+		b.verb = op.HPExpireAt
+		h.EachDeadline(func(field []byte, at int64) bool { b.addExpiring(field, at); return true })
+		b.flush()
+	}
 	if atMs != 0 {
 		c.Begin(op.PExpireAt, db, stream, op.User, 3)
 		c.Arg(key)
@@ -77,6 +82,7 @@ type rebuilder struct {
 	ends       []int
 	scores     []float64
 	full       func() // may be nil
+	at         int64  // the deadline of all, for HPEXPIREAT
 }
 
 func (b *rebuilder) add(parts ...[]byte) {
@@ -92,6 +98,15 @@ func (b *rebuilder) addScored(member []byte, score float64) {
 	b.add(member)
 }
 
+// addExpiring adds a field of a hash whose deadline is at.
+func (b *rebuilder) addExpiring(field []byte, at int64) {
+	if at != b.at {
+		b.flush()
+		b.at = at
+	}
+	b.add(field)
+}
+
 func (b *rebuilder) flushIfFull() {
 	if len(b.ends) >= MaxOpElems || len(b.buf) >= maxRebuildBytes {
 		b.flush()
@@ -102,8 +117,17 @@ func (b *rebuilder) flush() {
 	if len(b.ends) == 0 {
 		return
 	}
-	b.c.Begin(b.verb, b.db, b.stream, op.User, 2+len(b.ends)+len(b.scores))
+	n := 2 + len(b.ends) + len(b.scores)
+	if b.at != 0 {
+		n += 3
+	}
+	b.c.Begin(b.verb, b.db, b.stream, op.User, n)
 	b.c.Arg(b.key)
+	if b.at != 0 {
+		b.c.ArgInt(b.at)
+		b.c.ArgString("FIELDS")
+		b.c.ArgInt(int64(len(b.ends)))
+	}
 	start := 0
 	for i, end := range b.ends {
 		if b.scores != nil {

@@ -26,8 +26,8 @@ type Set struct {
 	expiry ExpiryStats
 }
 
-// ExpiryStats counts keys that went by their deadline.
-type ExpiryStats struct{ Expired atomic.Int64 }
+// ExpiryStats counts keys, and fields of hashes, that went by their deadline.
+type ExpiryStats struct{ Expired, Fields atomic.Int64 }
 
 // Shard is one part of the keyspace. Everything but its index is guarded by mu.
 type Shard struct {
@@ -43,6 +43,9 @@ type Shard struct {
 type database struct {
 	keys      *ds.Table
 	deadlines *ds.DeadlineIndex
+	// fields has the hashes of which a field has a deadline, by the earliest; nil
+	// while there was none.
+	fields *ds.DeadlineIndex
 }
 
 // NewSet returns an empty keyspace of n shards (1 to MaxShards) and dbs
@@ -87,8 +90,14 @@ func (s *Set) SetLimits(l ds.Limits) { s.limits.Store(&l) }
 // Expired returns how many keys went by their deadline since the start.
 func (s *Set) Expired() int64 { return s.expiry.Expired.Load() }
 
-// ResetExpired sets that count to zero.
-func (s *Set) ResetExpired() { s.expiry.Expired.Store(0) }
+// ExpiredFields returns how many fields of hashes did.
+func (s *Set) ExpiredFields() int64 { return s.expiry.Fields.Load() }
+
+// ResetExpired sets these counts to zero.
+func (s *Set) ResetExpired() {
+	s.expiry.Expired.Store(0)
+	s.expiry.Fields.Store(0)
+}
 
 // ShardOf returns the shard that a key lives in.
 func (s *Set) ShardOf(key []byte) int {
@@ -126,6 +135,8 @@ func (s *Set) LastLSN(shards []int) uint64 {
 // DBStats describes one database.
 type DBStats struct {
 	Keys, Expires int
+	// FieldExpires is the number of hashes of which a field has a deadline.
+	FieldExpires int
 	// AvgTTLMs is the mean of the times that the keys with a deadline still have,
 	// in milliseconds.
 	AvgTTLMs int64
@@ -142,6 +153,9 @@ func (tx *Tx) Stats() []DBStats {
 			n := d.deadlines.Len()
 			out[i].Keys += d.keys.Len()
 			out[i].Expires += n
+			if d.fields != nil {
+				out[i].FieldExpires += d.fields.Len()
+			}
 			left[i] += float64(d.deadlines.Mean()-tx.nowMs) * float64(n)
 		}
 	}

@@ -42,6 +42,11 @@ func (tx *Tx) Set(key, value []byte, deadlineMs int64) {
 		tx.argInt(deadlineMs)
 	}
 	tx.recorded()
+	if d.fields != nil {
+		if old := d.keys.Get(key); old != nil {
+			d.forgetFields(old)
+		}
+	}
 	e, _ := d.keys.Put(key, value)
 	if deadlineMs != KeepTTL {
 		d.setDeadline(e, deadlineMs)

@@ -149,7 +149,7 @@ func (tx *Tx) at(key []byte) (*Shard, *database) {
 }
 
 // lookup returns the entry of a live key. A key whose deadline has passed goes
-// now, as a DEL.
+// now, as a DEL, and fields of a hash whose deadline has passed, as an HDEL.
 func (tx *Tx) lookup(key []byte) *ds.Entry {
 	sh, d := tx.at(key)
 	e := d.keys.Get(key)
@@ -160,12 +160,17 @@ func (tx *Tx) lookup(key []byte) *ds.Entry {
 		tx.expire(sh, d, key)
 		return nil
 	}
+	if d.fields != nil {
+		return tx.withoutDueFields(sh, d, key, e)
+	}
 	return e
 }
 
-func (tx *Tx) overdue(e *ds.Entry) bool {
-	at := e.Aux()
-	return at != 0 && at <= tx.nowMs && !tx.replay
+func (tx *Tx) overdue(e *ds.Entry) bool { return tx.due(e.Aux()) }
+
+// due reports whether a deadline, 0 for none, has passed and is to be acted on.
+func (tx *Tx) due(atMs int64) bool {
+	return atMs != 0 && atMs <= tx.nowMs && !tx.replay
 }
 
 // expire deletes an overdue key and records why.
@@ -185,11 +190,16 @@ func (tx *Tx) delete(sh *Shard, d *database, key []byte) {
 	d.drop(key)
 }
 
-// drop removes a key and its deadline.
+// drop removes a key and its deadlines.
 func (d *database) drop(key []byte) {
-	if e := d.keys.Delete(key); e != nil && e.Aux() != 0 {
+	e := d.keys.Delete(key)
+	if e == nil {
+		return
+	}
+	if e.Aux() != 0 {
 		d.deadlines.Set(key, e.Aux(), 0)
 	}
+	d.forgetFields(e)
 }
 
 // save keeps what a rollback needs, before a key is changed.

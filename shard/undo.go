@@ -80,6 +80,7 @@ func (s *undoStep) restore() {
 	var e *ds.Entry
 	if s.obj != nil {
 		e = d.keys.PutObject(s.key, s.obj)
+		d.noteFields(e)
 	} else {
 		e, _ = d.keys.Put(s.key, s.value)
 		if s.raw {

@@ -42,6 +42,7 @@ func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
 	}
 	e := d.keys.PutObject(key, v.Object)
 	d.setDeadline(e, deadlineMs)
+	d.noteFields(e)
 	tx.used(e)
 }
 

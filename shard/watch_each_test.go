@@ -41,6 +41,24 @@ var effects = []struct {
 	{"SRem", set, func(tx *Tx, key []byte) { _, _ = tx.SRem(key, []byte("a")) }, func(tx *Tx, key []byte) { _, _ = tx.SRem(key, []byte("none")) }},
 	{"HSet", hash, func(tx *Tx, key []byte) { _, _ = tx.HSet(key, []byte("a"), []byte("2")) }, func(tx *Tx, key []byte) { _, _ = tx.HSet(key) }},
 	{"HDel", hash, func(tx *Tx, key []byte) { _, _ = tx.HDel(key, []byte("a")) }, func(tx *Tx, key []byte) { _, _ = tx.HDel(key, []byte("none")) }},
+	{"HExpireAt", hash, func(tx *Tx, key []byte) { _ = tx.HExpireAt(key, tx.NowMs()+10, oneField, nil, nil) }, func(tx *Tx, key []byte) {
+		_ = tx.HExpireAt(key, tx.NowMs()+10, [][]byte{[]byte("none")}, nil, nil)
+		_ = tx.HExpireAt(key, tx.NowMs()+10, oneField, func(int64) bool { return false }, nil)
+		_ = tx.HExpireAt([]byte("none"), tx.NowMs()+10, oneField, nil, nil)
+	}},
+	{"HExpireAt in the past", hash, func(tx *Tx, key []byte) { _ = tx.HExpireAt(key, tx.NowMs(), oneField, nil, nil) }, func(tx *Tx, key []byte) {
+		_ = tx.HExpireAt(key, tx.NowMs(), [][]byte{[]byte("none")}, nil, nil)
+	}},
+	{"HPersist", expiring, func(tx *Tx, key []byte) { _ = tx.HPersist(key, oneField, nil) }, func(tx *Tx, key []byte) {
+		_ = tx.HPersist(key, [][]byte{[]byte("b"), []byte("none")}, nil)
+		_ = tx.HPersist([]byte("none"), oneField, nil)
+	}},
+	{"HSetKeepTTL", expiring, func(tx *Tx, key []byte) { _, _ = tx.HSetKeepTTL(key, []byte("a"), []byte("2")) }, func(tx *Tx, key []byte) { _, _ = tx.HSetKeepTTL(key) }},
+	{"HTake", hash, func(tx *Tx, key []byte) { _, _ = tx.HTake(key, oneField, func([]byte, bool) {}) }, func(tx *Tx, key []byte) {
+		_, _ = tx.HTake(key, [][]byte{[]byte("none")}, func([]byte, bool) {})
+	}},
+	{"ExpireDue of a field", expiring, func(tx *Tx, key []byte) { tx.nowMs += 20; tx.ExpireDue(9) }, func(tx *Tx, key []byte) { tx.ExpireDue(9) }},
+	{"a look at an overdue field", expiring, func(tx *Tx, key []byte) { tx.nowMs += 20; _, _ = tx.Hash(key) }, func(tx *Tx, key []byte) { _, _ = tx.Hash(key) }},
 	{"ZAdd", zset, func(tx *Tx, key []byte) { _, _ = tx.ZAdd(key, Scored{[]byte("z"), 1}) }, func(tx *Tx, key []byte) { _, _ = tx.ZAdd(key) }},
 	{"ZAddIf", zset, func(tx *Tx, key []byte) { _, _, _ = tx.ZAddIf(key, ZOld, []Scored{{[]byte("a"), 9}}) }, func(tx *Tx, key []byte) { _, _, _ = tx.ZAddIf(key, ZNew, []Scored{{[]byte("a"), 9}}) }},
 	{"ZAddIf to none", nil, func(tx *Tx, key []byte) { _, _, _ = tx.ZAddIf(key, ZNew, []Scored{{[]byte("a"), 9}}) }, func(tx *Tx, key []byte) {
@@ -80,6 +98,15 @@ func set(tx *Tx, key []byte) { _, _ = tx.SAdd(key, []byte("a"), []byte("b")) }
 func hash(tx *Tx, key []byte) {
 	_, _ = tx.HSet(key, []byte("a"), []byte("1"), []byte("b"), []byte("1"))
 }
+
+var oneField = [][]byte{[]byte("a")}
+
+// expiring makes a hash of which a field expires.
+func expiring(tx *Tx, key []byte) {
+	hash(tx, key)
+	_ = tx.HExpireAt(key, tx.NowMs()+10, oneField, nil, nil)
+}
+
 func zset(tx *Tx, key []byte) { _, _ = tx.ZAdd(key, Scored{[]byte("a"), 1}, Scored{[]byte("b"), 2}) }
 
 // elsewhere makes the key in another database.

@@ -153,8 +153,8 @@ func AppendSelect(dst []byte, db int) []byte {
 }
 
 // AppendTo appends the commit as the log holds it: a SELECT where the database
-// changes, MULTI and EXEC around two or more ops, a line before a DEL that
-// expiry or eviction made. A block stands alone, so its first commit selects its
+// changes, MULTI and EXEC around two or more ops, a line before a DEL
+// or HDEL that expiry or eviction made. A block stands alone, so its first commit selects its
 // database in any case. The caller holds the mutex of the bound log.
 func (c *Commit) AppendTo(dst []byte, blockStart bool) []byte {
 	if blockStart {

@@ -39,6 +39,8 @@ const (
 	FlushDB
 	FlushAll
 	SwapDB
+	HPExpireAt
+	HPersist
 	numVerbs
 )
 
@@ -48,6 +50,7 @@ var verbNames = [numVerbs]string{
 	LPush: "LPUSH", RPush: "RPUSH", LPop: "LPOP", RPop: "RPOP", LSet: "LSET", LInsert: "LINSERT", LRem: "LREM", LTrim: "LTRIM",
 	SAdd: "SADD", SRem: "SREM", ZAdd: "ZADD", ZRem: "ZREM",
 	FlushDB: "FLUSHDB", FlushAll: "FLUSHALL", SwapDB: "SWAPDB",
+	HPExpireAt: "HPEXPIREAT", HPersist: "HPERSIST",
 }
 
 // String returns the Redis command that carries the op.
@@ -115,11 +118,16 @@ func verbOf(name []byte) Verb {
 		return FlushAll
 	case "SWAPDB":
 		return SwapDB
+	case "HPEXPIREAT":
+		return HPExpireAt
+	case "HPERSIST":
+		return HPersist
 	}
 	return None
 }
 
-// Cause says why a key went: on request, by its deadline, or for memory.
+// Cause says why a key, or a field of a hash, went: on request, by its deadline,
+// or for memory.
 type Cause uint8
 
 const (

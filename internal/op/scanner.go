@@ -101,6 +101,7 @@ var minArgs = [numVerbs]int{
 	Set: 3, SetRange: 4, Del: 2, PExpireAt: 3, Persist: 2, HSet: 4, HDel: 3,
 	LPush: 3, RPush: 3, LPop: 2, RPop: 2, LSet: 4, LInsert: 5, LRem: 4, LTrim: 4,
 	SAdd: 3, SRem: 3, ZAdd: 4, ZRem: 3, FlushDB: 1, FlushAll: 1, SwapDB: 3,
+	HPExpireAt: 6, HPersist: 5,
 }
 
 // annotation reads a '#' line. Lines that it does not know are skipped, as

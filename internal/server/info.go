@@ -297,6 +297,7 @@ func (s *Server) infoStats(f *fields) {
 	f.text("instantaneous_output_repl_kbps", "0.00")
 	f.num("rejected_connections", s.stats.rejected.Load())
 	f.zero("sync_full", "sync_partial_ok", "sync_partial_err")
+	f.num("expired_subkeys", s.store.Set().ExpiredFields())
 	f.num("expired_keys", s.store.Set().Expired())
 	f.text("expired_stale_perc", "0.00")
 	f.zero("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys", "evicted_clients",
@@ -395,7 +396,12 @@ func (s *Server) infoFeed(f *fields) {
 func infoKeyspace(f *fields, tx admin.InfoTx) {
 	for db, st := range tx.Stats() {
 		if st.Keys > 0 {
-			f.text("db"+strconv.Itoa(db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", st.Keys, st.Expires, st.AvgTTLMs))
+			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", st.Keys, st.Expires, st.AvgTTLMs)
+			if st.FieldExpires > 0 {
+				// Redis has it since 7.4; the line of a store without stays that of 7.0.
+				line += fmt.Sprintf(",subexpiry=%d", st.FieldExpires)
+			}
+			f.text("db"+strconv.Itoa(db), line)
 		}
 	}
 }

@@ -1,0 +1,261 @@
+package shard
+
+import (
+	"kevy/internal/ds"
+	"kevy/internal/op"
+)
+
+// FieldExpiry is what became of the deadline of one field.
+type FieldExpiry int
+
+// The outcomes, by the numbers with which HEXPIRE answers.
+const (
+	FieldMissing FieldExpiry = -2
+	FieldKept    FieldExpiry = 0 // its condition did not hold
+	FieldExpires FieldExpiry = 1
+	FieldDeleted FieldExpiry = 2 // the deadline has passed
+)
+
+// HExpireAt gives fields of the key's hash a deadline in unix ms, at least 1
+// (op HPEXPIREAT of those that get it). allow, unless nil, says whether a field
+// gets it, from the deadline that it has, 0 for none. Where the deadline has
+// passed already, the fields go instead (op HDEL); but a replay keeps them.
+// report, unless nil, is called once for each field in order. The error is
+// ErrWrongType.
+func (tx *Tx) HExpireAt(key []byte, atMs int64, fields [][]byte, allow func(oldMs int64) bool, report func(FieldExpiry)) error {
+	sh, d := tx.at(key)
+	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	if err != nil {
+		return err
+	}
+	if report == nil {
+		report = func(FieldExpiry) {}
+	}
+	if h == nil {
+		for range fields {
+			report(FieldMissing)
+		}
+		return nil
+	}
+	past := tx.due(atMs)
+	next := h.NextDeadline()
+	tx.eff = tx.eff[:0]
+	for _, f := range fields {
+		old, ok := h.Deadline(f)
+		switch {
+		case !ok:
+			report(FieldMissing)
+			continue
+		case allow != nil && !allow(old):
+			report(FieldKept)
+			continue
+		case past:
+			h.Delete(f)
+			report(FieldDeleted)
+		default:
+			h.SetDeadline(f, atMs)
+			report(FieldExpires)
+		}
+		tx.eff = append(tx.eff, f)
+	}
+	if past {
+		tx.deletedFields(sh, d, key, h, next)
+		tx.set.expiry.Fields.Add(int64(len(tx.eff)))
+		return nil
+	}
+	if len(tx.eff) > 0 {
+		tx.record(sh, op.HPExpireAt, key, 3+len(tx.eff))
+		tx.argInt(atMs)
+		tx.recordedFields()
+		d.fieldsMoved(key, h, next)
+	}
+	return nil
+}
+
+// HPersist takes the deadlines of fields of the key's hash away (op HPERSIST of
+// those that had one). report, unless nil, is called for each field in order
+// with whether it exists and whether it had a deadline. The error is
+// ErrWrongType.
+func (tx *Tx) HPersist(key []byte, fields [][]byte, report func(found, had bool)) error {
+	sh, d := tx.at(key)
+	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	if err != nil {
+		return err
+	}
+	var next int64
+	if h != nil {
+		next = h.NextDeadline()
+	}
+	tx.eff = tx.eff[:0]
+	for _, f := range fields {
+		var at int64
+		found := false
+		if h != nil {
+			at, found = h.Deadline(f)
+		}
+		if at != 0 {
+			h.SetDeadline(f, 0)
+			tx.eff = append(tx.eff, f)
+		}
+		if report != nil {
+			report(found, at != 0)
+		}
+	}
+	if len(tx.eff) > 0 {
+		tx.record(sh, op.HPersist, key, 2+len(tx.eff))
+		tx.recordedFields()
+		d.fieldsMoved(key, h, next)
+	}
+	return nil
+}
+
+// recordedFields ends an op with FIELDS, the number of fields in tx.eff, and
+// these.
+func (tx *Tx) recordedFields() {
+	tx.argString("FIELDS")
+	tx.argInt(int64(len(tx.eff)))
+	for _, f := range tx.eff {
+		tx.arg(f)
+	}
+	tx.recorded()
+}
+
+// HSetKeepTTL is HSet, but fields keep their deadlines. HSET drops them, so that
+// HPEXPIREAT ops follow in the same commit: that is what every Redis with field
+// expiry replays.
+func (tx *Tx) HSetKeepTTL(key []byte, pairs ...[]byte) (created int, err error) {
+	e := tx.lookup(key)
+	if e == nil {
+		return tx.HSet(key, pairs...)
+	}
+	h, ok := e.Object().(*ds.Hash)
+	if !ok {
+		return 0, ErrWrongType
+	}
+	if h.NextDeadline() == 0 {
+		return tx.HSet(key, pairs...)
+	}
+	// Fields of one deadline are likely to be neighbours.
+	type run struct {
+		at     int64
+		fields [][]byte
+	}
+	var runs []run
+	for i := 0; i+1 < len(pairs); i += 2 {
+		at, _ := h.Deadline(pairs[i])
+		if at == 0 {
+			continue
+		}
+		if n := len(runs); n == 0 || runs[n-1].at != at {
+			runs = append(runs, run{at: at})
+		}
+		last := &runs[len(runs)-1]
+		last.fields = append(last.fields, pairs[i])
+	}
+	if created, err = tx.HSet(key, pairs...); err != nil {
+		return 0, err
+	}
+	for _, r := range runs {
+		if err := tx.HExpireAt(key, r.at, r.fields, nil, nil); err != nil {
+			return 0, err
+		}
+	}
+	return created, nil
+}
+
+// HTake calls fn with the value of each field of the key's hash in order, and
+// removes it (op HDEL of those that were there); ok is false if there is no such
+// field, or not any more. The value is valid inside fn only. The error is
+// ErrWrongType.
+func (tx *Tx) HTake(key []byte, fields [][]byte, fn func(value []byte, ok bool)) (taken int, err error) {
+	sh, d := tx.at(key)
+	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	if err != nil {
+		return 0, err
+	}
+	if h == nil {
+		for range fields {
+			fn(nil, false)
+		}
+		return 0, nil
+	}
+	next := h.NextDeadline()
+	tx.eff = tx.eff[:0]
+	for _, f := range fields {
+		value, ok := h.Get(f)
+		fn(value, ok)
+		if ok {
+			h.Delete(f)
+			tx.eff = append(tx.eff, f)
+		}
+	}
+	tx.deletedFields(sh, d, key, h, next)
+	return len(tx.eff), nil
+}
+
+// CountExpiredFields adds to the count of fields that went by their deadline
+// those that a command got a deadline for which has passed.
+func (tx *Tx) CountExpiredFields(n int) { tx.set.expiry.Fields.Add(int64(n)) }
+
+// withoutDueFields removes the fields of a looked up hash whose deadline has
+// passed. It returns the key's entry, nil if the key is gone with them.
+func (tx *Tx) withoutDueFields(sh *Shard, d *database, key []byte, e *ds.Entry) *ds.Entry {
+	h, ok := e.Object().(*ds.Hash)
+	if !ok || !tx.due(h.NextDeadline()) {
+		return e
+	}
+	for {
+		tx.expireFields(sh, d, key, MaxOpElems)
+		e = d.keys.Get(key)
+		if e == nil || !tx.due(e.Object().(*ds.Hash).NextDeadline()) {
+			return e
+		}
+	}
+}
+
+// expireFields removes at most limit fields of a hash of which one is overdue,
+// the key with its last one, and records why. It returns how many went.
+func (tx *Tx) expireFields(sh *Shard, d *database, key []byte, limit int) int {
+	limit = min(limit, MaxOpElems)
+	tx.save(sh, key)
+	h := d.keys.Mutable(key).Object().(*ds.Hash)
+	next := h.NextDeadline()
+	tx.eff = tx.eff[:0]
+	h.EachDue(tx.nowMs, limit, func(field []byte) { tx.eff = append(tx.eff, field) })
+	cause := tx.cause
+	tx.cause = op.Expired
+	tx.recordArgs(sh, op.HDel, key, tx.eff)
+	tx.cause = cause
+	n := h.DeleteDue(tx.nowMs, limit)
+	d.fieldsMoved(key, h, next)
+	d.dropIfEmpty(key, h)
+	tx.set.expiry.Fields.Add(int64(n))
+	return n
+}
+
+// fieldsMoved keeps the index of hashes with expiring fields after a hash
+// changed whose next deadline was next before.
+func (d *database) fieldsMoved(key []byte, h *ds.Hash, next int64) {
+	now := h.NextDeadline()
+	if now == next {
+		return
+	}
+	if d.fields == nil {
+		d.fields = ds.NewDeadlineIndex()
+	}
+	d.fields.Set(key, next, now)
+}
+
+// noteFields adds an entry to that index which has got its object.
+func (d *database) noteFields(e *ds.Entry) {
+	if h, ok := e.Object().(*ds.Hash); ok {
+		d.fieldsMoved(e.Key(), h, 0)
+	}
+}
+
+// forgetFields takes an entry out of it that loses its object.
+func (d *database) forgetFields(e *ds.Entry) {
+	if h, ok := e.Object().(*ds.Hash); ok && h.NextDeadline() != 0 {
+		d.fields.Set(e.Key(), h.NextDeadline(), 0)
+	}
+}
