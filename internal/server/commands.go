@@ -1,6 +1,7 @@
 package server
 
 import (
+	"kevy/feed"
 	"kevy/internal/command"
 	"kevy/internal/command/admin"
 	"kevy/internal/command/all"
@@ -21,13 +22,21 @@ func (s *Server) Version() string { return redisVersion }
 // commandTable assembles what this server offers: the data commands, those of
 // transactions and connections, the feed's and the operator's.
 func (s *Server) commandTable() *command.Table {
+	return newTable(s, s.store.Feed(), s.store)
+}
+
+func newTable(s *Server, source *feed.Source, store changes.Store) *command.Table {
 	var table *command.Table
 	table = command.NewTable(
-		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(s.store.Feed(), s.store),
+		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(source, store),
 		admin.Commands(s, func() *command.Table { return table }),
 	)
 	return table
 }
+
+// Commands returns the commands that a server offers, for what describes them:
+// none can run.
+func Commands() *command.Table { return newTable(&Server{}, nil, nil) }
 
 // refuseDebug holds DEBUG to enable-debug-command.
 func (s *Server) refuseDebug(es *exec.Session, spec *command.Spec, _ [][]byte) *resp.Error {

@@ -19,7 +19,8 @@
 //	C1! *1\r\n$4\r\n…   sends raw bytes and reads what comes until the server falls silent
 //	close C1            closes the connection; its name can be used again
 //	sleep 20            waits, in milliseconds
-//	C1> =id GET k       keeps the reply's text; ${id} stands for it in later steps
+//	C1> =id GET k       keeps the reply's text; ${id} stands for it in later steps and replies, ${id.0} for
+//	                    that of an aggregate's first element
 //
 // Arguments are separated by blanks; quoted ones know \r \n \t \" \\ \xNN. @REP:x:45 is one argument of
 // 45 times x, and {{x*70000}} the same inside raw bytes.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -162,7 +163,8 @@ func (e *execution) conn(name string) (*wire.Conn, error) {
 // step runs one step: what came, and whether it matches what is written.
 func (e *execution) step(s *Step) (string, bool) {
 	// What cannot be read back is compared as text only, and is one reply.
-	want, parseErr := parseItems(s.want[e.proto])
+	wanted := e.expand(s.want[e.proto])
+	want, parseErr := parseItems(wanted)
 	got, err := e.do(s, max(len(want), 1))
 	if err != nil {
 		return "error: " + err.Error(), false
@@ -172,12 +174,15 @@ func (e *execution) step(s *Step) (string, bool) {
 	}
 	if s.save != "" && got[0].mark == "" {
 		e.saved[s.save] = string(got[0].reply.Text)
+		for i, elem := range got[0].reply.Elems {
+			e.saved[s.save+"."+strconv.Itoa(i)] = string(elem.Text)
+		}
 	}
 	if e.target.Oracle && s.rules.skipOracle != "" {
 		return s.want[e.proto], true
 	}
 	text := joinItems(got)
-	return text, text == s.want[e.proto] || parseErr == nil && s.rules.loose() && s.rules.matches(want, got)
+	return text, text == wanted || parseErr == nil && s.rules.loose() && s.rules.matches(want, got)
 }
 
 // do performs a step; nil items for one that reads nothing.

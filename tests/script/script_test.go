@@ -18,14 +18,7 @@ func TestEngineAgainstOracle(t *testing.T) {
 
 // TestCommands runs the scripts of all commands against a server on loopback, and against the oracle.
 func TestCommands(t *testing.T) {
-	root, err := process.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, err := Find(root, "internal/command/*/testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := findScripts(t)
 	const atLeast = 100
 	if len(paths) < atLeast {
 		t.Errorf("found %d scripts, fewer than the %d that the commands have", len(paths), atLeast)
@@ -33,11 +26,7 @@ func TestCommands(t *testing.T) {
 	run := func(name string, target Target) {
 		t.Run(name, func(t *testing.T) {
 			for _, p := range paths {
-				rel, err := filepath.Rel(filepath.Join(root, "internal/command"), p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Run(strings.ReplaceAll(strings.TrimSuffix(rel, ".txt"), "/testdata/", "/"), func(t *testing.T) { Run(t, p, target) })
+				t.Run(titleOf(p), func(t *testing.T) { Run(t, p, target) })
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"kevy/resp"
 )
 
+const clusterDifferences = "Answers as redis-server does whose cluster support is disabled."
+
 // cluster answers what clients ask when they connect: this is no cluster.
 func cluster() *command.Spec {
 	const (
@@ -16,7 +18,7 @@ func cluster() *command.Spec {
 	sub := func(name string, arity int, flags command.Flags, since string, nondeterministic ...bool) *command.Spec {
 		s := &command.Spec{
 			Name: name, Arity: arity, Flags: flags | command.Unlocked, Since: since, Complexity: "O(1)",
-			Summary: "Answers that there is no cluster.",
+			Summary: "Answers that there is no cluster.", Differences: clusterDifferences,
 			Run: func(c *command.Ctx) {
 				c.W.Error(resp.Errorf("ERR", "This instance has cluster support disabled"))
 			},
@@ -29,7 +31,7 @@ func cluster() *command.Spec {
 	return &command.Spec{
 		Name: "cluster", Arity: -2, Group: "cluster", Since: "3.0.0",
 		Summary:     "Commands about a cluster, of which this server is never a part.",
-		Differences: "All answer as redis-server does whose cluster support is disabled.",
+		Differences: clusterDifferences,
 		Sub: []*command.Spec{
 			sub("addslots", -3, change, "3.0.0"),
 			sub("addslotsrange", -4, change, "7.0.0"),
