@@ -164,7 +164,7 @@ func (r region) stopped(at int64, p progress, reason string) region {
 }
 
 // skippedLine is the length of a line that is no command and may stand between
-// commands: a time that Redis wrote, or the cause of a DEL in a block of ours
+// commands: a time that Redis wrote, or the cause of a DEL or HDEL in a block of ours
 // that Redis took over.
 func skippedLine(head []byte) (n int, p progress) {
 	for _, line := range []string{"#x\r\n", "#e\r\n"} {

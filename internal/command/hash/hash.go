@@ -13,6 +13,9 @@ func Commands() []*command.Spec {
 		hGet(), hMGet(), hGetAll(), hKeys(), hVals(), hLen(), hExists(), hStrLen(),
 		hIncrBy(), hIncrByFloat(),
 		hRandField(), hScan(),
+		hExpire(), hPExpire(), hExpireAt(), hPExpireAt(), hPersist(),
+		hTTL(), hPTTL(), hExpireTime(), hPExpireTime(),
+		hGetDel(), hGetEX(), hSetEX(),
 	}
 }
 

@@ -1,10 +1,12 @@
 package hash
 
 import (
+	"bytes"
 	"strconv"
 
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func hIncrBy() *command.Spec {
@@ -48,9 +50,20 @@ func runHIncrBy(c *command.Ctx) {
 		return
 	}
 	var scratch [20]byte
-	if _, err := c.Tx.HSet(key, field, strconv.AppendInt(scratch[:0], sum, 10)); err != nil {
+	if err := setKeepingTTL(c, h, field, strconv.AppendInt(scratch[:0], sum, 10)); err != nil {
 		c.W.Err(err)
 		return
 	}
 	c.W.Int(sum)
+}
+
+// setKeepingTTL sets a field of the hash h that the first argument names; a
+// deadline of the field stays.
+func setKeepingTTL(c *command.Ctx, h shard.HashView, field, value []byte) (err error) {
+	if h.Expires() {
+		_, err = c.Tx.HSetKeepTTL(c.Key(1), field, bytes.Clone(value)) // value may be on the stack
+	} else {
+		_, err = c.Tx.HSet(c.Key(1), field, value)
+	}
+	return err
 }

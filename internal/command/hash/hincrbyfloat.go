@@ -51,7 +51,7 @@ func runHIncrByFloat(c *command.Ctx) {
 		return
 	}
 	text := sum.Append(nil)
-	if _, err := c.Tx.HSet(key, field, text); err != nil {
+	if err := setKeepingTTL(c, h, field, text); err != nil {
 		c.W.Err(err)
 		return
 	}
