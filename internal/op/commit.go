@@ -1,6 +1,10 @@
 package op
 
-import "strconv"
+import (
+	"strconv"
+
+	"kevy/resp"
+)
 
 // Commit records the ops of one commit as encoded commands. The zero value is
 // ready; Reset makes it ready again and keeps the memory. One goroutine at a
@@ -96,10 +100,11 @@ func (c *Commit) ArgInt(n int64) {
 	c.Arg(strconv.AppendInt(scratch[:0], n, 10))
 }
 
-// ArgFloat appends a number in the shortest text that reads back as f.
+// ArgFloat appends a number in the text that replies have for it, which reads
+// back as f.
 func (c *Commit) ArgFloat(f float64) {
 	var scratch [32]byte
-	c.Arg(strconv.AppendFloat(scratch[:0], f, 'g', -1, 64))
+	c.Arg(resp.AppendDouble(scratch[:0], f))
 }
 
 // End finishes the op that Begin started.
