@@ -334,8 +334,6 @@ func TestForeignRefusals(t *testing.T) {
 		{"a script", "", good + commands("EVAL return 0"), "'EVAL'"},
 		{"a function", "", good + commands("FUNCTION LOAD x"), "'FUNCTION'"},
 		{"a sketch", "", good + commands("PFADD p a"), "'PFADD'"},
-		{"a place", "", good + commands("GEOADD g 1 1 a"), "'GEOADD'"},
-		{"a sort", "", good + commands("SORT k STORE l"), "'SORT'"},
 		{"a restore", "", good + commands("RESTORE k 0 x"), "'RESTORE'"},
 		{"no command at all", "", good + commands("NONSENSE"), "'NONSENSE'"},
 		{"too few arguments", "", good + commands("SET k"), "wrong number of arguments"},

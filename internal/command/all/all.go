@@ -6,6 +6,7 @@ import (
 	"kevy/internal/command"
 	"kevy/internal/command/bitmap"
 	"kevy/internal/command/generic"
+	"kevy/internal/command/geo"
 	"kevy/internal/command/hash"
 	"kevy/internal/command/list"
 	"kevy/internal/command/set"
@@ -18,6 +19,7 @@ func Data() []*command.Spec {
 	var out []*command.Spec
 	for _, family := range [][]*command.Spec{
 		strings.Commands(), bitmap.Commands(), generic.Commands(), hash.Commands(), list.Commands(), set.Commands(), zset.Commands(),
+		geo.Commands(),
 	} {
 		out = append(out, family...)
 	}
