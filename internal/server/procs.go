@@ -23,12 +23,14 @@ type processors struct {
 
 const (
 	// busyShare of what the processors can do is where one more is taken, and
-	// calmShare of one less where one is given up.
-	busyShare = 0.92
-	calmShare = 0.60
-	// busyLooks and calmLooks are how many looks in a row decide: a burst must not
-	// wait long, and the change must not swing.
-	busyLooks = 2
+	// calmShare of one less where one is given up. They are close, because the
+	// same commands cost up to a third more on two processors that are not full
+	// than on one that is; the room between them keeps the change from swinging.
+	busyShare = 0.95
+	calmShare = 0.85
+	// busyLooks and calmLooks are how many looks in a row decide: what fills a
+	// processor for half a second is no burst.
+	busyLooks = 5
 	calmLooks = 20
 )
 

@@ -9,21 +9,25 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 			p.now = p.fit(share * float64(p.now))
 		}
 	}
-	feed(100, 0.8)
+	feed(100, 0.9)
 	if p.now != 1 {
 		t.Errorf("one processor that does the work became %d", p.now)
 	}
-	feed(1, 1)
+	feed(busyLooks-1, 1)
 	feed(1, 0.1)
-	feed(1, 1)
+	feed(busyLooks-1, 1)
 	if p.now != 1 {
-		t.Errorf("two bursts of a tenth of a second made it %d", p.now)
+		t.Errorf("two bursts made it %d", p.now)
 	}
 	feed(busyLooks, 1)
 	if p.now != 2 {
 		t.Errorf("a busy processor stayed %d", p.now)
 	}
-	feed(2*busyLooks, 0.99)
+	feed(2*calmLooks, 0.8/2)
+	if p.now != 1 {
+		t.Errorf("what fills four fifths of one keeps %d", p.now)
+	}
+	feed(3*busyLooks, 0.99)
 	if p.now != 6 {
 		t.Errorf("under full load there are %d of 6", p.now)
 	}
