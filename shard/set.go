@@ -24,6 +24,8 @@ type Set struct {
 	dbs    int
 	limits atomic.Pointer[ds.Limits]
 	expiry ExpiryStats
+	// expiryPaused says that overdue keys go only when somebody asks for them.
+	expiryPaused atomic.Bool
 }
 
 // ExpiryStats counts keys, and fields of hashes, that went by their deadline.
@@ -36,6 +38,8 @@ type Shard struct {
 	dbs     []database
 	lastLSN uint64
 	watches map[string][]*Watch
+	// stale has the names of watched keys that SWAPDB brought when they were overdue.
+	stale   map[string]bool
 	scratch []byte
 }
 
@@ -98,6 +102,13 @@ func (s *Set) ResetExpired() {
 	s.expiry.Expired.Store(0)
 	s.expiry.Fields.Store(0)
 }
+
+// PauseExpiry says whether overdue keys stay until somebody asks for them, as
+// DEBUG SET-ACTIVE-EXPIRE does.
+func (s *Set) PauseExpiry(pause bool) { s.expiryPaused.Store(pause) }
+
+// ExpiryPaused reports whether overdue keys stay until somebody asks for them.
+func (s *Set) ExpiryPaused() bool { return s.expiryPaused.Load() }
 
 // ShardOf returns the shard that a key lives in.
 func (s *Set) ShardOf(key []byte) int {

@@ -1,6 +1,10 @@
 package shard
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"kevy/internal/op"
+)
 
 // Watch is what one connection WATCHes. Its keys' shards must be held whenever
 // it is used; dirty is set by whoever changes one of them.
@@ -91,6 +95,7 @@ func (sh *Shard) unwatch(name string, w *Watch) {
 	}
 	if len(list) == 0 {
 		delete(sh.watches, name)
+		delete(sh.stale, name)
 	} else {
 		sh.watches[name] = list
 	}
@@ -106,6 +111,12 @@ func watchName(dst []byte, db int, key []byte) []byte {
 func (tx *Tx) touch(sh *Shard, key []byte) {
 	if len(sh.watches) > 0 {
 		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
+		if sh.stale[string(sh.scratch)] {
+			delete(sh.stale, string(sh.scratch))
+			if tx.cause == op.Expired {
+				return
+			}
+		}
 		tx.dirty(sh.watches[string(sh.scratch)])
 	}
 }
@@ -120,17 +131,36 @@ func watchedIn(name string) (db int, key []byte) {
 func (tx *Tx) touchDB(sh *Shard, db int) {
 	for name, list := range sh.watches {
 		if in, key := watchedIn(name); in == db && sh.dbs[db].keys.Get(key) != nil {
+			if sh.stale[name] {
+				delete(sh.stale, name)
+				continue
+			}
 			tx.dirty(list)
 		}
 	}
 }
 
 // touchSwap dirties the watches of keys that exist in either of two databases
-// that are about to be exchanged.
+// that are about to be exchanged. One that is overdue in the other database does
+// not exist: it takes the place of nothing, and when it goes nothing has changed.
 func (tx *Tx) touchSwap(sh *Shard, a, b int) {
 	for name, list := range sh.watches {
 		in, key := watchedIn(name)
-		if (in == a || in == b) && (sh.dbs[a].keys.Get(key) != nil || sh.dbs[b].keys.Get(key) != nil) {
+		if in != a && in != b {
+			continue
+		}
+		here, there := sh.dbs[in].keys.Get(key), sh.dbs[a+b-in].keys.Get(key)
+		if sh.stale[name] {
+			here = nil
+			delete(sh.stale, name)
+		}
+		switch {
+		case here == nil && there != nil && tx.overdue(there):
+			if sh.stale == nil {
+				sh.stale = make(map[string]bool)
+			}
+			sh.stale[name] = true
+		case here != nil || there != nil:
 			tx.dirty(list)
 		}
 	}
