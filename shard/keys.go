@@ -334,6 +334,9 @@ func (tx *Tx) RandomKey(rng *rand.Rand) []byte {
 	}
 }
 
+// ExpiryPaused reports whether overdue keys stay until somebody asks for them.
+func (tx *Tx) ExpiryPaused() bool { return tx.set.ExpiryPaused() }
+
 // ExpireDue removes at most limit overdue keys and fields of hashes of the held
 // shards, of all databases, earliest deadline first within each, and returns
 // how many went.

@@ -34,7 +34,7 @@ func (e *Engine) expireLoop() {
 			return
 		case <-tick.C:
 		}
-		if e.expiryPaused.Load() || e.log.Admit() != nil {
+		if e.set.ExpiryPaused() || e.log.Admit() != nil {
 			continue
 		}
 		deadline := time.Now().Add(expireBudget)

@@ -65,11 +65,10 @@ type Engine struct {
 	lock     interface{ Close() error }
 	report   Report
 
-	policy       atomic.Int32
-	rule         atomic.Pointer[RewriteRule]
-	rewrites     rewriteHistory
-	expiryPaused atomic.Bool
-	closing      atomic.Bool
+	policy   atomic.Int32
+	rule     atomic.Pointer[RewriteRule]
+	rewrites rewriteHistory
+	closing  atomic.Bool
 
 	stop       chan struct{}
 	tendNow    chan struct{}
@@ -147,7 +146,7 @@ func (e *Engine) SetPolicy(p aof.Policy) {
 
 // PauseExpiry stops or resumes the removal of overdue keys that nobody asks
 // for, as DEBUG SET-ACTIVE-EXPIRE does.
-func (e *Engine) PauseExpiry(pause bool) { e.expiryPaused.Store(pause) }
+func (e *Engine) PauseExpiry(pause bool) { e.set.PauseExpiry(pause) }
 
 // Close ends the store: what was committed is written and fsynced, and the
 // feed's generations can go on at the next start. No Tx may be in use.

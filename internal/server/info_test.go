@@ -217,6 +217,7 @@ func TestKeyspaceInfo(t *testing.T) {
 	c.do("PEXPIRE c 1")
 	time.Sleep(10 * time.Millisecond)
 	c.expect("INFO keyspace", `"# Keyspace\r\ndb0:keys=3,expires=1,avg_ttl=0\r\n"`)
+	c.expect("DBSIZE", ":3")
 	c.do("DEBUG SET-ACTIVE-EXPIRE 1")
 	eventually(t, "c goes", func() bool {
 		return c.do("INFO keyspace").String() == `"# Keyspace\r\ndb0:keys=2,expires=0,avg_ttl=0\r\n"`
