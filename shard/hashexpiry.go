@@ -72,8 +72,14 @@ func (tx *Tx) HExpireAt(key []byte, atMs int64, fields [][]byte, allow func(oldM
 	return nil
 }
 
-// HPersist takes the deadlines of fields of the key's hash away (op HPERSIST of
-// those that had one). report, unless nil, is called for each field in order
+// MaxFieldDeadlineMs is the latest deadline of a field: Redis keeps 46 bits for
+// it (HFE_MAX_ABS_TIME_MSEC of its t_hash.c).
+const MaxFieldDeadlineMs = 1<<46 - 1
+
+// HPersist takes the deadlines of fields of the key's hash away (ops HPEXPIREAT
+// and HPERSIST of those that had one). The first is for a redis-server that
+// loads the log when the old deadline has passed: its HPERSIST would take the
+// field for gone, its HPEXPIREAT does not. report, unless nil, is called for each field in order
 // with whether it exists and whether it had a deadline. The error is
 // ErrWrongType.
 func (tx *Tx) HPersist(key []byte, fields [][]byte, report func(found, had bool)) error {
@@ -102,6 +108,9 @@ func (tx *Tx) HPersist(key []byte, fields [][]byte, report func(found, had bool)
 		}
 	}
 	if len(tx.eff) > 0 {
+		tx.record(sh, op.HPExpireAt, key, 3+len(tx.eff))
+		tx.argInt(MaxFieldDeadlineMs)
+		tx.recordedFields()
 		tx.record(sh, op.HPersist, key, 2+len(tx.eff))
 		tx.recordedFields()
 		d.fieldsMoved(key, h, next)

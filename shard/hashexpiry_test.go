@@ -136,7 +136,7 @@ func TestFieldExpiryOps(t *testing.T) {
 		{func(tx *Tx) {
 			_ = tx.HExpireAt(h, 2_000_000, words("a"), nil, nil)
 			_ = tx.HPersist(h, words("a none b a"), nil)
-		}, []string{"HPEXPIREAT h 2000000 FIELDS 1 a", "HPERSIST h FIELDS 1 a"}, nil},
+		}, []string{"HPEXPIREAT h 2000000 FIELDS 1 a", "HPEXPIREAT h 70368744177663 FIELDS 1 a", "HPERSIST h FIELDS 1 a"}, nil},
 		{func(tx *Tx) {
 			_ = tx.HExpireAt(h, 2_000_000, words("a"), nil, nil)
 			_, _ = tx.HSet(h, words("a 2")...)

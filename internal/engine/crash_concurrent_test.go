@@ -997,8 +997,14 @@ func randomChange(rng *rand.Rand, tx *shard.Tx) {
 		_, _ = tx.PopLeft(key, 1+rng.IntN(2), nil)
 	case found && kind == shard.KindList && n < 85:
 		_, _ = tx.PushLeft(key, small)
-	case found && kind == shard.KindHash && n < 50:
+	case found && kind == shard.KindHash && n < 42:
 		_, _ = tx.HDel(key, small)
+	case found && kind == shard.KindHash && n < 52:
+		_ = tx.HExpireAt(key, tx.NowMs()+1+rng.Int64N(2000), [][]byte{small, []byte("b")}, nil, nil)
+	case found && kind == shard.KindHash && n < 55:
+		_ = tx.HPersist(key, [][]byte{small}, nil)
+	case found && kind == shard.KindHash && n < 60:
+		_, _ = tx.HSetKeepTTL(key, small, value)
 	case found && kind == shard.KindHash && n < 85:
 		_, _ = tx.HSet(key, small, value)
 	case found && kind == shard.KindSet && n < 50:

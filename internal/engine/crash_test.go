@@ -265,8 +265,14 @@ func (h *history) change() {
 		_, _ = h.tx.HSet(key, value, value)
 	case found && kind == shard.KindList:
 		_, _ = h.tx.PopLeft(key, 1, nil)
-	case found && kind == shard.KindHash:
+	case found && kind == shard.KindHash && n < 25:
 		_, _ = h.tx.HSet(key, []byte("f"), value)
+	case found && kind == shard.KindHash && n < 28:
+		_, _ = h.tx.HSetKeepTTL(key, []byte("f"), value)
+	case found && kind == shard.KindHash && n < 30:
+		_ = h.tx.HPersist(key, [][]byte{[]byte("f")}, nil)
+	case found && kind == shard.KindHash && n < 37:
+		_ = h.tx.HExpireAt(key, h.nowMs.Load()+int64(h.rng.IntN(5000)), [][]byte{[]byte("f"), value}, nil, nil)
 	default:
 		h.tx.Set(key, value, 0)
 	}

@@ -314,6 +314,54 @@ func TestForeignCommandsKeepPastDeadlines(t *testing.T) {
 	}
 }
 
+// TestForeignFieldExpiry: a log of Redis 7.4 or 8.0 in which fields' deadlines
+// have passed by the time it is read.
+func TestForeignFieldExpiry(t *testing.T) {
+	mem := vfs.NewMem()
+	foreignFiles(t, mem, "data", "", commands(
+		"SELECT 0",
+		"HSET h a 1 b 2 c 3 d 4", "HPEXPIREAT h 1000 FIELDS 3 a b c", "HINCRBY h a 5", "HPERSIST h FIELDS 1 b", "HSET h c 7", "HPEXPIREAT h 0 FIELDS 1 d",
+		"HSETEX s PXAT 1000 FIELDS 2 f v g v", "HSETEX s KEEPTTL FIELDS 1 f w", "HINCRBYFLOAT s new 0.5", "HDEL s g",
+		"HSETEX t PXAT 4000000000000 FIELDS 1 f v", "HSETEX t KEEPTTL FIELDS 2 f w g x", "HGETEX t PXAT 1000 FIELDS 1 g",
+		"HSETEX u EXAT 1 FXX FIELDS 1 f v", "HSETEX u EXAT 1 FNX FIELDS 1 f v", "HGETDEL u FIELDS 1 f",
+		"HSET v f 1", "MULTI", "HPEXPIREAT v 1000 FIELDS 1 f", "RENAME v w", "COPY w x", "EXEC", "HPERSIST x FIELDS 1 f",
+	))
+	e := open(t, settings(mem, "data"))
+	for key, fields := range map[string][]string{
+		"h": {"a 6 1000", "b 2 0", "c 7 0", "d 4 1"},
+		"s": {"f w 1000", "new 0.5 0"},
+		"t": {"f w 4000000000000", "g x 1000"},
+		"w": {"f 1 1000"}, "x": {"f 1 0"}, "u": nil, "v": nil,
+	} {
+		var got []string
+		held := allShards(e)
+		tx := e.NewTx()
+		e.Set().Lock(held)
+		tx.BeginReplay(held, 0) // so that nothing goes
+		h, err := tx.Hash([]byte(key))
+		h.EachWithDeadline(func(f, v []byte, at int64) bool {
+			got = append(got, fmt.Sprintf("%s %s %d", f, v, at))
+			return true
+		})
+		tx.End()
+		e.Set().Unlock(held)
+		if slices.Sort(got); err != nil || !slices.Equal(got, fields) {
+			t.Errorf("%s: %q, want %q (%v)", key, got, fields, err)
+		}
+	}
+	got := live(e)
+	for key, want := range map[string][]string{
+		"h": {`HSET ["b" "2"]`, `HSET ["c" "7"]`},
+		"s": {`HSET ["new" "0.5"]`},
+		"w": nil,
+	} {
+		if parts := got[fmt.Sprintf("db 0 %q", key)]; !slices.Equal(parts, want) {
+			t.Errorf("%s: %q, want %q", key, parts, want)
+		}
+	}
+	closeStore(t, e)
+}
+
 // findOracle returns redis-server if it is there, and must be where the tools are
 // required.
 func findOracle(t *testing.T) (b process.Binary, ok bool) {

@@ -78,6 +78,9 @@ func openLoaded(t *testing.T, fs vfs.FS, dir string, smallKeys, elements int) *l
 					switch name {
 					case "hash":
 						_, _ = tx.HSet(key, elem, elem)
+						if j%3 == 0 {
+							_ = tx.HExpireAt(key, 4e12+int64(j%50), [][]byte{elem}, nil, nil)
+						}
 					case "set":
 						_, _ = tx.SAdd(key, elem)
 					case "list":
@@ -122,8 +125,12 @@ func (l *loaded) write(rng *rand.Rand, smallKeys, elements int) {
 			}
 			switch string(key) {
 			case "hash":
-				if _, _ = tx.HSet(key, elem, elem); rng.IntN(2) == 0 {
+				_, _ = tx.HSet(key, elem, elem)
+				switch rng.IntN(4) {
+				case 0, 1:
 					_, _ = tx.HDel(key, elem)
+				case 2:
+					_ = tx.HExpireAt(key, tx.NowMs()+rng.Int64N(100), [][]byte{elem}, nil, nil)
 				}
 			case "set":
 				if _, _ = tx.SAdd(key, elem); rng.IntN(2) == 0 {

@@ -3,11 +3,8 @@ package hash
 import (
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
-
-// maxDeadlineMs is the latest deadline of a field: Redis keeps 46 bits for it
-// (HFE_MAX_ABS_TIME_MSEC of its t_hash.c).
-const maxDeadlineMs = 1<<46 - 1
 
 var (
 	errNoFields   = &resp.Error{Code: "ERR", Text: "Mandatory argument FIELDS is missing or not at the right position"}
@@ -42,7 +39,7 @@ func deadline(c *command.Ctx, a *command.Args, unitMs, baseMs int64) int64 {
 	switch {
 	case n < 0:
 		a.Fail(errNegative)
-	case n > maxDeadlineMs/unitMs || n*unitMs > maxDeadlineMs-baseMs:
+	case n > shard.MaxFieldDeadlineMs/unitMs || n*unitMs > shard.MaxFieldDeadlineMs-baseMs:
 		a.Fail(c.Spec.InvalidExpire())
 	}
 	return n*unitMs + baseMs
