@@ -181,6 +181,97 @@ func TestExpiryInTheFeed(t *testing.T) {
 			t.Errorf("the streams of the shards show %d DEL of database 0, want at least %d", shards, keys)
 		}
 	})
+	t.Run("fields of a hash", func(t *testing.T) {
+		cfg := process.Config{Args: []string{"--enable-debug-command", "yes"}}
+		s := process.Start(t, b, cfg)
+		c := s.Conn(t)
+		// shown is causes with the fields that an HDEL names, sorted.
+		shown := func(at cursor) (out []string) {
+			t.Helper()
+			_, frames, err := caughtUp(c, "ALL", at, "META")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range frames {
+				line := f.args[0] + " " + f.cause
+				if f.args[0] == "HDEL" {
+					fields := slices.Clone(f.args[2:])
+					slices.Sort(fields)
+					line += " " + strings.Join(fields, ",")
+				}
+				out = append(out, line)
+			}
+			return out
+		}
+		eventually := func(at cursor, want ...string) {
+			t.Helper()
+			deadline := time.Now().Add(3 * time.Second)
+			for !slices.Equal(shown(at), want) {
+				if time.Now().After(deadline) {
+					t.Fatalf("got  %q\nwant %q", shown(at), want)
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+		}
+		at := position(t, c, "TAIL", "ALL")
+		do(t, c, "HSET", "h", "a", "1", "b", "2", "c", "3")
+		do(t, c, "HPEXPIRE", "h", "20", "FIELDS", "2", "a", "b")
+		eventually(at, "HSET user", "HPEXPIREAT user", "HDEL expired a,b")
+		at = position(t, c, "TAIL", "ALL")
+		do(t, c, "EXPIRE", "h", "1000")
+		do(t, c, "HPEXPIRE", "h", "20", "FIELDS", "1", "c")
+		// The key goes with its last field, and a consumer knows by the HDEL.
+		eventually(at, "PEXPIREAT user", "HPEXPIREAT user", "HDEL expired c")
+		if got := do(t, c, "EXISTS", "h").String(); got != ":0" {
+			t.Errorf("EXISTS h: %s", got)
+		}
+
+		do(t, c, "DEBUG", "SET-ACTIVE-EXPIRE", "0")
+		for _, look := range [][]string{{"HGET", "h", "keep"}, {"HLEN", "h"}, {"EXISTS", "h"}, {"TYPE", "h"}, {"HGETALL", "h"}, {"HSCAN", "h", "0"},
+			{"HINCRBY", "h", "a", "1"}, {"HSETEX", "h", "FXX", "FIELDS", "1", "a", "1"}, {"COPY", "h", "h2", "REPLACE"}} {
+			do(t, c, "DEL", "h", "h2")
+			at = position(t, c, "TAIL", "ALL")
+			do(t, c, "HSET", "h", "a", "1", "b", "1", "keep", "1")
+			do(t, c, "HPEXPIRE", "h", "3", "FIELDS", "2", "a", "b")
+			time.Sleep(8 * time.Millisecond)
+			if got := shown(at); len(got) != 2 {
+				t.Fatalf("before anybody looks: %q", got)
+			}
+			if _, err := c.Do(look...); err != nil {
+				t.Fatal(err)
+			}
+			if got := shown(at); len(got) < 3 || got[2] != "HDEL expired a,b" || len(got) > 3 && look[0] != "HINCRBY" && look[0] != "COPY" {
+				t.Errorf("%q: %q", look, got)
+			}
+		}
+		do(t, c, "DEBUG", "SET-ACTIVE-EXPIRE", "1")
+
+		// What users remove is theirs.
+		at = position(t, c, "TAIL", "ALL")
+		do(t, c, "HSET", "u", "a", "1", "b", "1", "c", "1", "d", "1", "e", "1")
+		do(t, c, "HDEL", "u", "a")
+		do(t, c, "HEXPIRE", "u", "0", "FIELDS", "1", "b")
+		do(t, c, "HGETEX", "u", "PXAT", "1", "FIELDS", "1", "c")
+		do(t, c, "HGETDEL", "u", "FIELDS", "1", "d")
+		do(t, c, "HSETEX", "u", "EX", "0", "FIELDS", "1", "e", "2")
+		eventually(at, "HSET user", "HDEL user a", "HDEL user b", "HDEL user c", "HDEL user d", "HDEL user e")
+
+		do(t, c, "HSETEX", "down", "PX", "100", "FIELDS", "1", "f", "v")
+		do(t, c, "HSETEX", "down", "EX", "1000", "FIELDS", "1", "g", "v")
+		at = position(t, c, "TAIL", "ALL")
+		s.Stop(t)
+		time.Sleep(120 * time.Millisecond)
+		cfg.Dir = s.Dir
+		s = process.Start(t, b, cfg)
+		c = s.Conn(t)
+		eventually(at, "HDEL expired f")
+		if got := do(t, c, "INFO", "stats").String(); !strings.Contains(got, "expired_subkeys:1\\r\\n") {
+			t.Errorf("INFO stats: %s", got)
+		}
+		if got := do(t, c, "INFO", "keyspace").String(); !strings.Contains(got, ",subexpiry=1\\r\\n") {
+			t.Errorf("INFO keyspace: %s", got)
+		}
+	})
 	t.Run("while the server is down", func(t *testing.T) {
 		for _, clean := range []bool{true, false} {
 			do(t, c, "SET", "down", "v", "PX", "100")
