@@ -196,6 +196,10 @@ func (g *Generator) seconds() string {
 	case n == 1:
 		return g.oneOf("9223372036854775807", "9223372036854775", "9223372036854776", "9223370000000000", "abc", "", "1.5", "-9223372036854776", "18446744073709551616")
 	}
+	if g.p(3) {
+		// Around the largest span that does not carry the clock beyond 64 bits of milliseconds.
+		return strconv.FormatInt((math.MaxInt64-g.nowMs)/1000+int64(g.oneOfInt(-20_000, -10_000, 10_000, 20_000)), 10)
+	}
 	return strconv.FormatInt(100_000+g.rng.Int64N(1_000_000_000), 10)
 }
 
@@ -205,6 +209,9 @@ func (g *Generator) milliseconds() string {
 		return g.oneOf("0", "-1", "-9223372036854775808")
 	case n == 1:
 		return g.oneOf("9223372036854775807", "9223370000000000000", "abc", "", "9223372036854775808")
+	}
+	if g.p(3) {
+		return strconv.FormatInt(math.MaxInt64-g.nowMs+int64(g.oneOfInt(-20_000_000, -10_000_000, 10_000_000, 20_000_000)), 10)
 	}
 	return strconv.FormatInt(100_000_000+g.rng.Int64N(1_000_000_000_000), 10)
 }

@@ -21,7 +21,7 @@ const (
 	unorderedPairs
 	// scores: texts that Redis 7.0 writes with 17 digits are compared as numbers.
 	scores
-	// clock: an integer that depends on the time of day.
+	// clock: an integer that depends on the time of day, or several.
 	clock
 	// random: elements that each server picks; their number and kind agree.
 	random
@@ -48,6 +48,9 @@ func same(m mode, want, got wire.Reply) bool {
 	case scores:
 		return sameScores(want, got)
 	case clock:
+		if want.Kind == wire.Array {
+			return len(want.Elems) == len(got.Elems) && allSame(clock, want.Elems, got.Elems)
+		}
 		a, errA := want.Int()
 		b, errB := got.Int()
 		return errA == nil && errB == nil && a >= 0 && b >= 0 && math.Abs(float64(a)-float64(b)) <= clockTolerance
@@ -57,6 +60,15 @@ func same(m mode, want, got wire.Reply) bool {
 		return true
 	}
 	return false
+}
+
+func allSame(m mode, want, got []wire.Reply) bool {
+	for i := range want {
+		if !same(m, want[i], got[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // sortedElems is the elements in groups of n, as texts, sorted.

@@ -27,6 +27,9 @@ var bitmapFamily = family{
 		{"BITFIELD", 4, func(g *Generator) [][]byte { return join("BITFIELD", g.key('s'), g.bitfieldOps(false)) }, true, true},
 		{"BITFIELD_RO", 2, func(g *Generator) [][]byte { return join("BITFIELD_RO", g.key('s'), g.bitfieldOps(true)) }, true, true},
 	},
+	newer: []maker{{"BITOP", 3, func(g *Generator) [][]byte {
+		return join("BITOP", g.oneOf("DIFF", "DIFF1", "ANDOR", "ONE", "one"), g.key('s'), g.keys('s', 1, 4))
+	}, true, true}},
 	avoid: map[string]func(*Generator, [][]byte) bool{"SETBIT": farOffset, "BITFIELD": farBits, "BITFIELD_RO": farBits},
 }
 

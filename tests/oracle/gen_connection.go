@@ -1,5 +1,7 @@
 package oracle
 
+import "strings"
+
 var connectionFamily = family{
 	makers: []maker{
 		{"MULTI", 5, func(g *Generator) [][]byte { return join("MULTI") }, false, false},
@@ -29,10 +31,29 @@ var connectionFamily = family{
 		{"RESET", 1, func(g *Generator) [][]byte { return join("RESET") }, true, false},
 		{"CLIENT SETNAME", 1, func(g *Generator) [][]byte { return join("CLIENT", "SETNAME", g.oneOf("a", "b", "", "a b", "\x7f")) }, true, false},
 		{"CLIENT GETNAME", 1, func(g *Generator) [][]byte { return join("CLIENT", "GETNAME") }, true, false},
+		{"CLIENT INFO", 1, func(*Generator) [][]byte { return cmd("CLIENT", "INFO") }, true, false},
+		{"CLIENT LIST", 1, func(g *Generator) [][]byte {
+			return join("CLIENT", "LIST", g.maybe(30, "TYPE", g.oneOf("normal", "pubsub", "nosuch")), g.maybe(30, "ID", g.bogusID()))
+		}, true, false},
+		{"CLIENT KILL", 1, func(g *Generator) [][]byte {
+			if g.p(20) {
+				return join("CLIENT", "KILL", g.oneOf("127.0.0.1:1", "nosuch", ""))
+			}
+			return join("CLIENT", "KILL", "ID", g.bogusID(), g.maybe(30, "SKIPME", g.oneOf("yes", "no", "maybe")))
+		}, true, false},
 		{"CLIENT ID", 1, func(g *Generator) [][]byte { return join("CLIENT", "ID") }, true, false},
 	},
-	modes: map[string]mode{"HELLO": shape, "CLIENT ID": shape},
+	modes: map[string]mode{"HELLO": shape, "CLIENT ID": shape, "CLIENT INFO": shape, "CLIENT LIST": shape},
+	newer: []maker{
+		{"CLIENT SETINFO", 1, func(g *Generator) [][]byte {
+			return join("CLIENT", "SETINFO", g.oneOf("lib-name", "LIB-VER", "nosuch"), g.oneOf("x", "1.2.3", "", "a b", "\x7f"))
+		}, true, false},
+	},
 	avoid: map[string]func(*Generator, [][]byte) bool{
+		// Without the id of no connection it could end one of the run.
+		"CLIENT KILL": func(_ *Generator, args [][]byte) bool {
+			return len(args) > 3 && !strings.EqualFold(string(args[2]), "ID")
+		},
 		// 7.0 keeps the name of a HELLO that it then refuses, later versions do not.
 		"HELLO": func(_ *Generator, args [][]byte) bool { return len(args) > 2 && len(args) != 4 },
 	},

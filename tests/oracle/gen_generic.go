@@ -39,6 +39,9 @@ var genericFamily = family{
 		{"OBJECT FREQ", 1, func(g *Generator) [][]byte { return join("OBJECT", "FREQ", g.anyKey()) }, true, true},
 		{"OBJECT REFCOUNT", 1, func(g *Generator) [][]byte { return join("OBJECT", "REFCOUNT", g.anyKey()) }, true, true},
 	},
+	newer: []maker{
+		{"PREFIX.STATS", 1, func(g *Generator) [][]byte { return join("PREFIX.STATS", g.oneOf("s", "h", "{tag}", "nosuch", "")) }, true, true},
+	},
 	modes: map[string]mode{
 		"KEYS": unordered, "TTL": clock, "PTTL": clock, "EXPIRETIME": clock, "PEXPIRETIME": clock, "OBJECT IDLETIME": clock,
 		"RANDOMKEY": random, "SCAN": shape,

@@ -29,6 +29,9 @@ var hashFamily = family{
 		}, true, true},
 		{"HSCAN", 2, func(g *Generator) [][]byte { return join("HSCAN", g.key('h'), g.cursor(), g.scanOptions(false)) }, false, true},
 	},
+	newer: []maker{{"HSCAN", 1, func(g *Generator) [][]byte {
+		return join("HSCAN", g.key('h'), g.cursor(), g.scanOptions(false), "NOVALUES")
+	}, false, true}},
 	modes: map[string]mode{
 		"HGETALL": unorderedPairs, "HKEYS": unordered, "HVALS": unordered, "HRANDFIELD": random, "HSCAN": shape,
 	},

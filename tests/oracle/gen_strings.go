@@ -31,8 +31,27 @@ var stringFamily = family{
 		{"INCRBYFLOAT", 5, func(g *Generator) [][]byte { return join("INCRBYFLOAT", g.key('s'), g.decimal()) }, true, true},
 		{"LCS", 2, makeLCS, true, true},
 	},
+	newer: []maker{
+		{"SET", 6, func(g *Generator) [][]byte {
+			return join("SET", g.key('s'), g.value(), g.condition(), g.maybe(30, "GET"), g.maybe(20, "KEEPTTL"), g.expiryOption(30))
+		}, true, true},
+		{"DELEX", 4, func(g *Generator) [][]byte { return join("DELEX", g.anyKey(), g.condition()) }, true, true},
+		{"DELIFEQ", 2, func(g *Generator) [][]byte { return join("DELIFEQ", g.key('s'), g.value()) }, true, true},
+		{"DIGEST", 2, func(g *Generator) [][]byte { return join("DIGEST", g.key('s')) }, true, true},
+		{"MSETEX", 3, func(g *Generator) [][]byte {
+			pairs := g.pairs('s')
+			n := strconv.Itoa(len(pairs) / 2)
+			if g.p(5) {
+				n = g.oneOf("0", "-1", "abc", "3", "9223372036854775807")
+			}
+			return join("MSETEX", n, pairs, g.maybe(30, g.oneOf("NX", "XX")), g.maybe(15, "KEEPTTL"), g.expiryOption(40))
+		}, true, true},
+	},
+	specials: map[string]special{"APPEND": {run: appendNothing, when: func(args [][]byte) bool {
+		return len(args) == 3 && len(args[2]) == 0
+	}}},
 	avoid: map[string]func(*Generator, [][]byte) bool{
-		"SET": expiresSoon, "GETEX": expiresSoon,
+		"SET": expiresSoon, "GETEX": expiresSoon, "MSETEX": expiresSoon,
 		"SETEX":    func(g *Generator, args [][]byte) bool { return g.near(args, 2, 1000, 0) },
 		"PSETEX":   func(g *Generator, args [][]byte) bool { return g.near(args, 2, 1, 0) },
 		"SETRANGE": farOffset,
@@ -49,6 +68,17 @@ func makeSet(g *Generator) [][]byte {
 		}
 	}
 	return join("SET", args)
+}
+
+// condition is one of SET and DELEX since Redis 8.4, or none.
+func (g *Generator) condition() []string {
+	switch g.rng.IntN(6) {
+	case 0:
+		return nil
+	case 1, 2:
+		return []string{g.oneOf("IFDEQ", "IFDNE", "ifdeq"), g.oneOf("0000000000000000", "abc", "zzzzzzzzzzzzzzzz", "E05CC2A9D7AB2D4C")}
+	}
+	return []string{g.oneOf("IFEQ", "IFNE", "ifeq"), g.value()}
 }
 
 // expiryOption is EX, PX, EXAT or PXAT with its time, in percent of the cases.
@@ -129,4 +159,18 @@ func farOffset(_ *Generator, args [][]byte) bool {
 		}
 	}
 	return false
+}
+
+// appendNothing runs an APPEND of nothing where it makes a key. Else Redis fails the transactions that watch the
+// key; a server for which a change is what can be logged does not.
+func appendNothing(p *Pair, s Step, at int) (*Difference, error) {
+	if err := p.oracle.selectDB(p.state[s.Conn].db); err != nil {
+		return nil, err
+	}
+	r, err := p.oracle.admin.Do("EXISTS", string(s.Args[1]))
+	if err != nil || string(r.Text) == "1" {
+		return nil, err
+	}
+	_, _, diff, err := p.runOne(s, at)
+	return diff, err
 }

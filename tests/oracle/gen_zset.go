@@ -68,6 +68,10 @@ var zsetFamily = family{
 		}, true, true},
 		{"ZSCAN", 2, func(g *Generator) [][]byte { return join("ZSCAN", g.key('z'), g.cursor(), g.scanOptions(false)) }, false, true},
 	},
+	newer: []maker{
+		{"ZRANK", 2, func(g *Generator) [][]byte { return join("ZRANK", g.key('z'), g.field(), "WITHSCORE") }, true, true},
+		{"ZREVRANK", 2, func(g *Generator) [][]byte { return join("ZREVRANK", g.key('z'), g.field(), "WITHSCORE") }, true, true},
+	},
 	modes: map[string]mode{
 		"ZADD": scores, "ZINCRBY": scores, "ZSCORE": scores, "ZMSCORE": scores, "ZRANGE": scores, "ZREVRANGE": scores,
 		"ZRANGEBYSCORE": scores, "ZREVRANGEBYSCORE": scores, "ZPOPMIN": scores, "ZPOPMAX": scores, "ZMPOP": scores,
@@ -209,7 +213,7 @@ func (g *Generator) aggregate() []string {
 
 // withScore tells of an option that came with 7.2: for 7.0 it is a wrong number of arguments, which aborts a
 // transaction.
-func withScore(_ *Generator, args [][]byte) bool { return len(args) == 4 }
+func withScore(g *Generator, args [][]byte) bool { return len(args) == 4 && !g.opt.Newer }
 
 func byLex(args [][]byte) bool {
 	for _, a := range args {

@@ -64,9 +64,14 @@ func (g *Generator) Next() Step {
 		if m.name == "EXEC" || m.name == "DISCARD" || m.name == "RESET" {
 			c.inMulti = false
 		}
-		if m.name == "PEXPIRE" && g.p(2) && !c.inMulti && !g.opt.Plain {
-			// A key that has expired on both sides when the next command comes.
-			return Step{Conn: g.current, Args: cmd("PEXPIRE", g.anyKey(), "1"), PauseMs: 4}
+		if g.p(2) && !c.inMulti && !g.opt.Plain {
+			// A key or a field that has expired on both sides when the next command comes.
+			switch m.name {
+			case "PEXPIRE":
+				return Step{Conn: g.current, Args: cmd("PEXPIRE", g.anyKey(), "1"), PauseMs: 4}
+			case "HPEXPIRE":
+				return Step{Conn: g.current, Args: cmd("HPEXPIRE", g.key('h'), "1", "FIELDS", "1", g.field()), PauseMs: 4}
+			}
 		}
 		return s
 	}

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,11 +30,13 @@ type history struct {
 	restarts int
 }
 
-func newHistory(t *testing.T, cfg process.Config) *history {
+// newHistory starts the server and, of the given program, its mirror: a redis-server if it knows every command
+// that can come, which proves that frames are what they say.
+func newHistory(t *testing.T, cfg process.Config, mirror process.Binary) *history {
 	h := &history{t: t, cfg: cfg}
 	h.server = process.Start(t, process.Subject(t), cfg)
 	h.cfg.Dir = h.server.Dir
-	h.mirror = process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no"}})
+	h.mirror = process.Start(t, mirror, process.Config{Args: []string{"--appendonly", "no"}})
 	r, err := h.server.Conn(t).Do("CHANGES", "TAIL", "ALL")
 	if err != nil || len(r.Elems) != 2 {
 		t.Fatalf("CHANGES TAIL ALL: %s, %v", r, err)
@@ -43,6 +46,8 @@ func newHistory(t *testing.T, cfg process.Config) *history {
 }
 
 // Dial connects to the server as it runs now.
+func (h *history) Dial() (net.Conn, error) { return h.server.Dial() }
+
 func (h *history) dial() (*wire.Conn, error) { return wire.Dial(h.server.Addr()) }
 
 // check is an After of a Pair. It restarts the server.
@@ -52,9 +57,9 @@ func (h *history) check() (*Difference, error) {
 		return nil, err
 	}
 	if err := h.follow(); err != nil {
-		return &Difference{What: "feed", Want: "frames that redis-server takes", Got: err.Error()}, nil
+		return &Difference{What: "feed", Want: "frames that are commands", Got: err.Error()}, nil
 	}
-	if diff, err := h.compare(want, h.mirror, "what redis-server makes of the feed"); diff != nil || err != nil {
+	if diff, err := h.compare(want, h.mirror, "a mirror that follows the feed"); diff != nil || err != nil {
 		return diff, err
 	}
 	// kill -9, since nothing that was acknowledged may depend on a clean close.
@@ -136,11 +141,16 @@ func (h *history) follow() error {
 		}
 		for i, reply := range replies {
 			if reply.IsError("") && refused == nil {
-				refused = fmt.Errorf("redis-server does not take %q: %s", cmds[i], reply)
+				refused = fmt.Errorf("the mirror does not take %q: %s", cmds[i], reply)
 			}
 		}
 		h.frames += len(frames)
 		if len(frames) == 0 && next[0] == h.cursor[0] && next[1] == h.cursor[1] {
+			// The feed shows what is committed. A reply that has seen all of it waits until it is written; else a
+			// kill could take back the DEL of a key that expired just now, and the cursor with it.
+			if _, err := feed.Do("DBSIZE"); err != nil {
+				return err
+			}
 			return refused
 		}
 		// Also past what was refused, so that the next look begins behind it.
@@ -192,6 +202,14 @@ func (h *history) rewrite() error {
 		}
 	}
 	return fmt.Errorf("a rewrite takes longer than %v", rewriteTimeout)
+}
+
+// enough fails the test if less was looked at than so many rounds have.
+func (h *history) enough(rounds int) {
+	h.t.Log(h)
+	if h.restarts < 2*rounds || h.frames < 500*rounds {
+		h.t.Errorf("too little was looked at in %d rounds: %s", rounds, h)
+	}
 }
 
 func (h *history) String() string {

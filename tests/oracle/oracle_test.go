@@ -49,15 +49,10 @@ func TestRandomCommands(t *testing.T) {
 		server := process.Start(t, subject, process.Config{Args: serverArgs})
 		pair = newPair(t, oracle.Dial, server.Dial)
 	} else {
-		h := newHistory(t, process.Config{Args: serverArgs})
-		pair = newPair(t, oracle.Dial, func() (net.Conn, error) { return h.server.Dial() })
+		h := newHistory(t, process.Config{Args: serverArgs}, process.Oracle(t))
+		pair = newPair(t, oracle.Dial, h.Dial)
 		pair.After = h.check
-		defer func() {
-			t.Log(h)
-			if done := pair.rounds; h.restarts < 2*done || h.frames < 500*done {
-				t.Errorf("too little was looked at in %d rounds: %s", done, h)
-			}
-		}()
+		defer func() { h.enough(pair.rounds) }()
 	}
 	runRounds(t, pair, seed, total, Options{Conns: conns})
 	for _, line := range pair.Allowed() {
@@ -80,10 +75,12 @@ func TestShardCounts(t *testing.T) {
 	total := number(t, "KEVY_ORACLE_COMMANDS", def)
 	seed := number(t, "KEVY_SEED", uint64(time.Now().UnixNano()>>10))
 	t.Logf("KEVY_SEED=%d KEVY_ORACLE_COMMANDS=%d", seed, total)
-	many := process.Start(t, subject, process.Config{Args: append([]string{"--shards", "16"}, serverArgs...)})
+	many := newHistory(t, process.Config{Args: append([]string{"--shards", "16"}, serverArgs...)}, subject)
 	one := process.Start(t, subject, process.Config{Args: append([]string{"--shards", "1"}, serverArgs...)})
 	pair := newPair(t, many.Dial, one.Dial)
 	pair.allow = nil
+	pair.After = many.check
+	defer func() { many.enough(pair.rounds) }()
 	runRounds(t, pair, seed, total, Options{Conns: conns, Newer: true})
 	checkCoverage(t, pair, total, Names(true))
 }
@@ -216,6 +213,9 @@ func TestSame(t *testing.T) {
 		{clock, ":1000000", ":1000900", true},
 		{clock, ":1000000", ":1000", false},
 		{clock, ":-1", ":5", false},
+		{clock, "[:1000000, :-2]", "[:1000900, :-2]", true},
+		{clock, "[:1000000, :-2]", "[:1000000, :-1]", false},
+		{clock, "[:1000000]", "[:1000000, :-1]", false},
 		{random, `["a"]`, `["b"]`, true},
 		{random, `["a"]`, `["b", "c"]`, false},
 		{shape, ":1", ":2", true},

@@ -245,6 +245,10 @@ func (s *side) scanAll(c *wire.Conn, args [][]byte, db int) ([]string, error) {
 		next[i] = string(a)
 	}
 	next[at] = "0"
+	pairs := n == "HSCAN" || n == "ZSCAN"
+	for _, a := range args {
+		pairs = pairs && !strings.EqualFold(string(a), "NOVALUES")
+	}
 	found := map[string]bool{}
 	for range maxScanCalls {
 		r, err := c.Do(next...)
@@ -256,7 +260,7 @@ func (s *side) scanAll(c *wire.Conn, args [][]byte, db int) ([]string, error) {
 		}
 		elems := r.Elems[1].Strings()
 		for i := 0; i < len(elems); i++ {
-			if n != "HSCAN" && n != "ZSCAN" {
+			if !pairs {
 				found[elems[i]] = true
 				continue
 			}

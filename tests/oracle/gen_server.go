@@ -1,0 +1,105 @@
+package oracle
+
+import (
+	"strconv"
+	"strings"
+)
+
+// serverFamily has the commands that ask about a server, as far as two servers can agree about them.
+var serverFamily = family{
+	makers: []maker{
+		{"COMMAND COUNT", 1, func(*Generator) [][]byte { return cmd("COMMAND", "COUNT") }, true, false},
+		{"COMMAND GETKEYS", 2, func(g *Generator) [][]byte { return append(cmd("COMMAND", "GETKEYS"), g.someCommand()...) }, true, false},
+		{"COMMAND GETKEYSANDFLAGS", 2, func(g *Generator) [][]byte {
+			return append(cmd("COMMAND", "GETKEYSANDFLAGS"), g.someCommand()...)
+		}, true, false},
+		{"COMMAND INFO", 1, func(g *Generator) [][]byte {
+			return join("COMMAND", "INFO", g.times(1, 3, func() string { return g.oneOf(plainCommands...) }))
+		}, true, false},
+		{"COMMAND LIST", 1, func(g *Generator) [][]byte {
+			if g.p(20) {
+				return join("COMMAND", "LIST", "FILTERBY", g.oneOf("MODULE", "ACLCAT", "BOGUS"), "nosuch")
+			}
+			return join("COMMAND", "LIST", "FILTERBY", "PATTERN", g.oneOf("get*", "SM*", "incrby*", "pexpire*", "zrev*", "nosuch*", "[h]g?t"))
+		}, true, false},
+		{"COMMAND DOCS", 1, func(g *Generator) [][]byte { return join("COMMAND", "DOCS", g.oneOf(plainCommands...)) }, true, false},
+		{"COMMAND HELP", 1, func(*Generator) [][]byte { return cmd("COMMAND", "HELP") }, true, false},
+		{"CONFIG GET", 1, func(g *Generator) [][]byte {
+			return join("CONFIG", "GET", g.times(1, 3, func() string {
+				return g.oneOf("hash-max-*", "ZSET-max-*", "set-max-intset-entries", "appendfsync", "databases", "nosuch", "tim?out", "[x-z]set-max-listpack-v*")
+			}))
+		}, true, false},
+		{"CONFIG SET", 1, func(g *Generator) [][]byte {
+			return join("CONFIG", "SET", g.times(1, 2, func() string {
+				return g.oneOf("hash-max-listpack-entries", "zset-max-ziplist-value", "timeout", "nosuch", "databases", "5")
+			}), g.oneOf("-1", "abc", "x1"))
+		}, true, false},
+		{"CONFIG RESETSTAT", 1, func(*Generator) [][]byte { return cmd("CONFIG", "RESETSTAT") }, true, false},
+		{"INFO", 1, func(g *Generator) [][]byte {
+			return join("INFO", g.times(0, 2, func() string { return g.oneOf("server", "keyspace", "ALL", "nosuch", "stats") }))
+		}, true, false},
+		{"TIME", 1, func(*Generator) [][]byte { return cmd("TIME") }, true, false},
+		{"LASTSAVE", 1, func(*Generator) [][]byte { return cmd("LASTSAVE") }, true, false},
+		{"MEMORY USAGE", 1, func(g *Generator) [][]byte {
+			return join("MEMORY", "USAGE", g.anyKey(), g.maybe(30, "SAMPLES", g.count()))
+		}, true, false},
+		{"MEMORY PURGE", 1, func(*Generator) [][]byte { return cmd("MEMORY", "PURGE") }, true, false},
+		{"MODULE LIST", 1, func(*Generator) [][]byte { return cmd("MODULE", "LIST") }, true, false},
+		{"DEBUG SLEEP", 1, func(g *Generator) [][]byte { return join("DEBUG", "SLEEP", "0") }, true, false},
+	},
+	modes: map[string]mode{
+		"COMMAND COUNT": shape, "COMMAND DOCS": shape, "COMMAND LIST": unordered, "CONFIG GET": unorderedPairs,
+		"INFO": shape, "TIME": shape, "LASTSAVE": shape, "MEMORY USAGE": shape,
+	},
+	avoid: map[string]func(*Generator, [][]byte) bool{
+		// Everything: what the servers have in common is not all that each has.
+		"COMMAND LIST": func(_ *Generator, args [][]byte) bool { return len(args) == 2 || has(args, "*") },
+		"COMMAND INFO": func(_ *Generator, args [][]byte) bool { return len(args) == 2 },
+		"COMMAND DOCS": func(_ *Generator, args [][]byte) bool { return len(args) == 2 },
+		"COMMAND":      func(_ *Generator, args [][]byte) bool { return len(args) == 1 },
+		"CONFIG GET":   func(_ *Generator, args [][]byte) bool { return has(args, "*") },
+		// Only what cannot succeed, and no empty value, which 7.0 takes for 0 bytes.
+		"CONFIG SET": func(_ *Generator, args [][]byte) bool {
+			return has(args, "") || !has(args, "-1") && !has(args, "abc") && !has(args, "x1")
+		},
+		"DEBUG SLEEP": func(_ *Generator, args [][]byte) bool { return len(args) != 3 || string(args[2]) != "0" },
+	},
+}
+
+// plainCommands are commands of which both servers say the same: no containers, whose subcommands differ, and
+// none with an option that redis-server 7.0 lacks.
+var plainCommands = []string{
+	"get", "SET", "hset", "hgetall", "lpush", "lmpop", "sadd", "sinterstore", "zadd", "zrangestore", "zunion", "expire", "copy", "scan",
+	"msetnx", "bitfield", "bitop", "watch", "exec", "ping", "nosuch", "",
+}
+
+func has(args [][]byte, word string) bool {
+	for _, a := range args[1:] {
+		if string(a) == word {
+			return true
+		}
+	}
+	return false
+}
+
+// someCommand is what another maker makes, as an argument.
+func (g *Generator) someCommand() [][]byte {
+	for {
+		m := g.cat.makers[g.weighted()]
+		if strings.HasPrefix(m.name, "COMMAND") {
+			continue
+		}
+		args := m.make(g)
+		if g.p(20) {
+			args = g.spoil(args)
+		}
+		if avoid := g.cat.avoid[name(args)]; avoid == nil || !avoid(g, args) {
+			return args
+		}
+	}
+}
+
+// bogusID is the id of no connection.
+func (g *Generator) bogusID() string {
+	return g.oneOf("-1", "0", "abc", "", strconv.Itoa(1_000_000+g.rng.IntN(1000)))
+}
