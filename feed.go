@@ -21,7 +21,8 @@ type Cursor struct {
 type Change struct {
 	Offset uint64
 	// Args is the command, its name first. FLUSHDB, FLUSHALL and SWAPDB have no
-	// key; in all others Args[1] is the key. The caller owns the slices.
+	// key; in all others Args[1] is the key, but in XGROUP, where the subcommand
+	// comes first, Args[2]. The caller owns the slices.
 	Args [][]byte
 	// DB is the database, always 0 for what Do and Update write.
 	DB int

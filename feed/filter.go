@@ -100,7 +100,7 @@ func (f *Filter) passes(fr *op.Frame) bool {
 	if !fr.Verb.Keyed() || len(f.prefixes) == 0 && len(f.globs) == 0 {
 		return true
 	}
-	return f.passesKey(fr.Args[1])
+	return f.passesKey(fr.Key())
 }
 
 func (f *Filter) passesKey(key []byte) bool {

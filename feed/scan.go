@@ -160,7 +160,7 @@ func (sc *scan) next() (f *op.Frame, in bool, err error) {
 		return nil, false, sc.short(err)
 	}
 	sc.pos.lsn++
-	in = sc.stream == sc.shards || !f.Verb.Keyed() || op.ShardOf(f.Args[1], sc.shards) == sc.stream
+	in = sc.stream == sc.shards || !f.Verb.Keyed() || op.ShardOf(f.Key(), sc.shards) == sc.stream
 	if in {
 		sc.pos.offset++
 	}

@@ -129,6 +129,8 @@ func (tx *Tx) apply(v op.Verb, args [][]byte) (err error) {
 		_, err = tx.ZAdd(args[1], members...)
 	case op.ZRem:
 		_, err = tx.ZRem(args[1], args[2:]...)
+	case op.XAdd, op.XDel, op.XTrim, op.XSetID, op.XGroup, op.XClaim, op.XAck:
+		return tx.applyStream(v, args)
 	case op.FlushDB:
 		tx.FlushDB(tx.db)
 	case op.FlushAll:

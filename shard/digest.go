@@ -19,7 +19,8 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // Add adds the digest of one key: SHA-256 over its database, name, kind,
 // deadline and value, each part with its length before it. Fields of a hash and
 // members of a set are digested one by one and added, so that their order does
-// not matter; a list and a sorted set are digested in order.
+// not matter; a list, a sorted set and a stream are digested in order. Of a
+// stream, that is all that its ops tell, not when consumers were seen.
 func (d *Digest) Add(db int, e *ds.Entry) {
 	h := sha256.New()
 	var n [8]byte
@@ -61,10 +62,47 @@ func (d *Digest) Add(db int, e *ds.Entry) {
 			num(math.Float64bits(score + 0)) // -0 and 0 are one score
 			return true
 		})
+	case *ds.Stream:
+		addStream(o, num, part)
 	default:
 		panic("shard: no digest of a " + o.Encoding())
 	}
 	d.add([sha256.Size]byte(h.Sum(nil)))
+}
+
+// addStream hands all of a stream to num and part.
+func addStream(s *ds.Stream, num func(uint64), part func([]byte)) {
+	id := func(id StreamID) {
+		num(id.Ms)
+		num(id.Seq)
+	}
+	s.Each(StreamID{}, ds.MaxStreamID, false, func(e *StreamEntry) bool {
+		id(e.ID)
+		num(uint64(e.Len()))
+		e.Each(func(name, value []byte) {
+			part(name)
+			part(value)
+		})
+		return true
+	})
+	id(s.LastID())
+	id(s.MaxDeletedID())
+	num(s.Added())
+	for _, g := range s.Groups() {
+		part([]byte(g.Name()))
+		id(g.LastID())
+		num(uint64(g.EntriesRead()))
+		num(uint64(g.Consumers()))
+		g.EachConsumer(func(c *ds.StreamConsumer) bool { part([]byte(c.Name())); return true })
+		num(uint64(g.Pending()))
+		g.EachPending(StreamID{}, func(p ds.PendingEntry) bool {
+			id(p.ID)
+			part([]byte(g.ConsumerOf(p).Name()))
+			num(uint64(p.DeliveredMs))
+			num(p.Count)
+			return true
+		})
+	}
 }
 
 func sumOf(parts ...[]byte) [sha256.Size]byte {

@@ -121,9 +121,11 @@ func mutate(rng *rand.Rand, tx *Tx) {
 	}
 	kind, found := tx.Kind(key)
 	if !found {
-		kind = []Kind{KindString, KindList, KindSet, KindZSet, KindHash}[rng.IntN(5)]
+		kind = []Kind{KindString, KindList, KindSet, KindZSet, KindHash, KindStream}[rng.IntN(6)]
 	}
 	switch n := rng.IntN(40); {
+	case kind == KindStream && n > 15:
+		mutateStream(rng, tx, key)
 	case n == 0 && rng.IntN(3) == 0:
 		tx.FlushAll()
 	case n == 1:
@@ -222,5 +224,62 @@ func mutate(rng *rand.Rand, tx *Tx) {
 		_, _ = tx.ZRem(key, elem(), elem())
 	default:
 		_, _ = tx.ZRemRange(key, rng.IntN(3), 1+rng.IntN(200), rng.IntN(2) == 0, nil)
+	}
+}
+
+// mutateStream is mutate for a key that holds a stream or nothing.
+func mutateStream(rng *rand.Rand, tx *Tx, key []byte) {
+	s, _ := tx.Stream(key)
+	near := func() StreamID {
+		return StreamID{Ms: uint64(max(0, int64(s.LastID().Ms)+rng.Int64N(40)-30)), Seq: uint64(rng.IntN(2))}
+	}
+	ids := func() (out []StreamID) {
+		for range 1 + rng.IntN(6) {
+			out = append(out, near())
+		}
+		return out
+	}
+	group := fmt.Appendf(nil, "group%d", rng.IntN(3))
+	consumer := fmt.Appendf(nil, "consumer%d", rng.IntN(4))
+	read := int64(rng.IntN(4)) - 1
+	switch rng.IntN(20) {
+	case 0, 1, 2, 3, 4, 5:
+		for id := s.LastID(); rng.IntN(12) > 0; {
+			id.Ms += uint64(rng.IntN(3))
+			id.Seq++
+			_ = tx.XAdd(key, id, []byte("n"), fmt.Appendf(nil, "%d", rng.IntN(1000)), fmt.Appendf(nil, "m%d", rng.IntN(2)), make([]byte, rng.IntN(300)))
+		}
+	case 6, 7:
+		_, _ = tx.XDel(key, ids())
+	case 8:
+		_, _ = tx.XTrim(key, StreamTrim{MaxLen: uint64(rng.IntN(60)), Approximate: rng.IntN(2) == 0})
+	case 9:
+		_, _ = tx.XTrim(key, StreamTrim{ByID: true, MinID: near(), Approximate: rng.IntN(2) == 0, Limit: int64(rng.IntN(200))})
+	case 10:
+		last := near()
+		if top := s.TopID(); last.Less(top) {
+			last = top
+		}
+		maxDeleted := s.MaxDeletedID()
+		if m := near(); rng.IntN(2) == 0 && m.Less(last) {
+			maxDeleted = m
+		}
+		_, _ = tx.XSetID(key, last, s.Added()+uint64(rng.IntN(3)), maxDeleted)
+	case 11, 12:
+		_, _ = tx.XGroupCreate(key, group, near(), read, rng.IntN(2) == 0)
+	case 13:
+		_, _ = tx.XGroupSetID(key, group, near(), read)
+	case 14:
+		if rng.IntN(3) == 0 {
+			_, _ = tx.XGroupDestroy(key, group)
+			return
+		}
+		_, _ = tx.XGroupCreateConsumer(key, group, consumer)
+	case 15:
+		_, _, _ = tx.XGroupDelConsumer(key, group, consumer)
+	case 16, 17, 18:
+		_, _ = tx.XClaim(key, group, Claim{Consumer: consumer, DeliveredMs: tx.NowMs() - rng.Int64N(3), Count: uint64(rng.IntN(3))}, ids()...)
+	default:
+		_, _ = tx.XAck(key, group, ids())
 	}
 }

@@ -54,6 +54,8 @@ func RebuildValue(c *op.Commit, db, stream int, key []byte, v Value, atMs int64,
 	case *ds.ZSet:
 		b.verb = op.ZAdd
 		o.EachRank(0, o.Len(), false, func(m []byte, score float64) bool { b.addScored(m, score); return true })
+	case *ds.Stream:
+		b.wholeStream(o)
 	default:
 		panic("shard: no ops rebuild a " + o.Encoding())
 	}
@@ -136,8 +138,13 @@ func (b *rebuilder) flush() {
 		b.c.Arg(b.buf[start:end])
 		start = end
 	}
-	b.c.End()
 	b.buf, b.ends, b.scores = b.buf[:0], b.ends[:0], b.scores[:0]
+	b.end()
+}
+
+// end finishes an op.
+func (b *rebuilder) end() {
+	b.c.End()
 	if b.full != nil && len(b.c.Bytes()) >= maxRebuildBytes {
 		b.full()
 	}

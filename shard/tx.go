@@ -221,6 +221,17 @@ func (tx *Tx) record(sh *Shard, v op.Verb, key []byte, nargs int) {
 	tx.commit.Arg(key)
 }
 
+// recordSub is record for a verb with a subcommand, behind which the key stands.
+func (tx *Tx) recordSub(sh *Shard, v op.Verb, subcommand string, key []byte, nargs int) {
+	if tx.replay {
+		return
+	}
+	tx.touch(sh, key)
+	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+3)
+	tx.commit.ArgString(subcommand)
+	tx.commit.Arg(key)
+}
+
 func (tx *Tx) arg(b []byte) {
 	if !tx.replay {
 		tx.commit.Arg(b)

@@ -116,8 +116,6 @@ func (c *Config) registerCompatibility() {
 	flag("jemalloc-bg-thread", true)
 	integer("list-compress-depth", 0, 0, maxInt32)
 	bytes("hll-sparse-max-bytes", 3000, 0, maxInt64)
-	bytes("stream-node-max-bytes", 4*kib, 0, maxInt64)
-	integer("stream-node-max-entries", 100, 0, maxInt64)
 
 	t.group = "Redis: scripts, events and diagnostics"
 	t.alias(integer("busy-reply-threshold", 5000, 0, maxInt64), "lua-time-limit")

@@ -51,6 +51,8 @@ type Config struct {
 	ZSetMaxListpackValueBytes Int
 	SetMaxIntsetEntries       Int
 	ListMaxListpackSize       Int // above 0 elements, below 0 Redis's size classes -1 (4 KiB) to -5 (64 KiB)
+	StreamNodeMaxBytes        Int
+	StreamNodeMaxEntries      Int
 
 	settings []*Setting          // in the registry's order; constant after New
 	byName   map[string]*Setting // names and aliases in lower case; constant after New

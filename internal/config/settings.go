@@ -91,6 +91,8 @@ func (c *Config) register() {
 	t.alias(t.bytes(&c.ZSetMaxListpackValueBytes, "zset-max-listpack-value", 64, 0, maxInt64, "Longest member of a packed sorted set."), "zset-max-ziplist-value")
 	t.int(&c.SetMaxIntsetEntries, "set-max-intset-entries", 512, 0, maxInt64, "Members up to which a set of integers is packed.")
 	t.alias(t.int(&c.ListMaxListpackSize, "list-max-listpack-size", -2, math.MinInt32, maxInt32, "Size of a list's chunks: elements if positive; -1 to -5 for 4, 8, 16, 32 or 64 KiB."), "list-max-ziplist-size")
+	t.bytes(&c.StreamNodeMaxBytes, "stream-node-max-bytes", 4*kib, 0, maxInt64, "Size of a stream's blocks, which a trim with ~ removes whole. 0: up to 1 GiB.")
+	t.int(&c.StreamNodeMaxEntries, "stream-node-max-entries", 100, 0, maxInt64, "Entries in a stream's block. 0: no bound.")
 }
 
 func checkBind(words []string) error {

@@ -57,6 +57,8 @@ type Limits struct {
 	ZSetMaxListpackValue   int // bytes of a member
 	SetMaxIntsetEntries    int // members
 	ListMaxListpackSize    int // of one chunk of a list: elements if positive, -1 … -5 for 4, 8, 16, 32, 64 KiB
+	StreamNodeMaxBytes     int // of one block of a stream; 0 is no limit
+	StreamNodeMaxEntries   int // of one block of a stream, deleted ones included; 0 is no limit
 }
 
 // DefaultLimits returns the defaults of Redis 7.0.
@@ -68,6 +70,8 @@ func DefaultLimits() Limits {
 		ZSetMaxListpackValue:   64,
 		SetMaxIntsetEntries:    512,
 		ListMaxListpackSize:    -2,
+		StreamNodeMaxBytes:     4096,
+		StreamNodeMaxEntries:   100,
 	}
 }
 
@@ -79,4 +83,5 @@ const (
 	encodingIntset     = "intset"
 	encodingQuicklist  = "quicklist"
 	encodingSkiplist   = "skiplist"
+	encodingStream     = "stream"
 )

@@ -36,6 +36,13 @@ const (
 	SRem
 	ZAdd
 	ZRem
+	XAdd
+	XDel
+	XTrim
+	XSetID
+	XGroup
+	XClaim
+	XAck
 	FlushDB
 	FlushAll
 	SwapDB
@@ -49,6 +56,7 @@ var verbNames = [numVerbs]string{
 	HSet: "HSET", HDel: "HDEL",
 	LPush: "LPUSH", RPush: "RPUSH", LPop: "LPOP", RPop: "RPOP", LSet: "LSET", LInsert: "LINSERT", LRem: "LREM", LTrim: "LTRIM",
 	SAdd: "SADD", SRem: "SREM", ZAdd: "ZADD", ZRem: "ZREM",
+	XAdd: "XADD", XDel: "XDEL", XTrim: "XTRIM", XSetID: "XSETID", XGroup: "XGROUP", XClaim: "XCLAIM", XAck: "XACK",
 	FlushDB: "FLUSHDB", FlushAll: "FLUSHALL", SwapDB: "SWAPDB",
 	HPExpireAt: "HPEXPIREAT", HPersist: "HPERSIST",
 }
@@ -60,11 +68,23 @@ func (v Verb) String() string { return verbNames[v] }
 // stream.
 func (v Verb) Keyed() bool { return v != FlushDB && v != FlushAll && v != SwapDB }
 
+// KeyAt returns which argument of an op the key is, the verb being the first;
+// 0 if it has none.
+func (v Verb) KeyAt() int {
+	switch {
+	case !v.Keyed():
+		return 0
+	case v == XGroup:
+		return 2 // behind the subcommand
+	}
+	return 1
+}
+
 // HasValue reports whether the op carries a value that a VALUE filter can look
 // at; DEL and the expiry ops do not.
 func (v Verb) HasValue() bool {
 	switch v {
-	case Set, SetRange, HSet, LPush, RPush, LSet, LInsert, LRem, SAdd, SRem, ZAdd, ZRem:
+	case Set, SetRange, HSet, LPush, RPush, LSet, LInsert, LRem, SAdd, SRem, ZAdd, ZRem, XAdd:
 		return true
 	}
 	return false
@@ -112,6 +132,20 @@ func verbOf(name []byte) Verb {
 		return ZAdd
 	case "ZREM":
 		return ZRem
+	case "XADD":
+		return XAdd
+	case "XDEL":
+		return XDel
+	case "XTRIM":
+		return XTrim
+	case "XSETID":
+		return XSetID
+	case "XGROUP":
+		return XGroup
+	case "XCLAIM":
+		return XClaim
+	case "XACK":
+		return XAck
 	case "FLUSHDB":
 		return FlushDB
 	case "FLUSHALL":

@@ -67,11 +67,13 @@ func (s *Server) watchConfig() error {
 			HashMaxListpackEntries: int(cfg.HashMaxListpackEntries.Load()), HashMaxListpackValue: int(cfg.HashMaxListpackValueBytes.Load()),
 			ZSetMaxListpackEntries: int(cfg.ZSetMaxListpackEntries.Load()), ZSetMaxListpackValue: int(cfg.ZSetMaxListpackValueBytes.Load()),
 			SetMaxIntsetEntries: int(cfg.SetMaxIntsetEntries.Load()), ListMaxListpackSize: int(cfg.ListMaxListpackSize.Load()),
+			StreamNodeMaxBytes: int(cfg.StreamNodeMaxBytes.Load()), StreamNodeMaxEntries: int(cfg.StreamNodeMaxEntries.Load()),
 		})
 		return nil
 	}
 	cfg.OnChange(encodings, &cfg.HashMaxListpackEntries, &cfg.HashMaxListpackValueBytes, &cfg.ZSetMaxListpackEntries,
-		&cfg.ZSetMaxListpackValueBytes, &cfg.SetMaxIntsetEntries, &cfg.ListMaxListpackSize)
+		&cfg.ZSetMaxListpackValueBytes, &cfg.SetMaxIntsetEntries, &cfg.ListMaxListpackSize,
+		&cfg.StreamNodeMaxBytes, &cfg.StreamNodeMaxEntries)
 	cfg.OnChange(func() error { s.store.SetPolicy(fsyncPolicy(cfg)); return nil }, &cfg.AppendFsync)
 	cfg.OnChange(func() error { s.store.SetRewriteRule(rewriteRule(cfg)); return nil }, &cfg.AutoAOFRewritePercentage, &cfg.AutoAOFRewriteMinBytes)
 	lengths := func() error {

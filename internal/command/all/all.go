@@ -10,6 +10,7 @@ import (
 	"kevy/internal/command/hash"
 	"kevy/internal/command/list"
 	"kevy/internal/command/set"
+	"kevy/internal/command/stream"
 	"kevy/internal/command/strings"
 	"kevy/internal/command/zset"
 )
@@ -19,7 +20,7 @@ func Data() []*command.Spec {
 	var out []*command.Spec
 	for _, family := range [][]*command.Spec{
 		strings.Commands(), bitmap.Commands(), generic.Commands(), hash.Commands(), list.Commands(), set.Commands(), zset.Commands(),
-		geo.Commands(),
+		geo.Commands(), stream.Commands(),
 	} {
 		out = append(out, family...)
 	}

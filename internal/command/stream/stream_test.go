@@ -1,0 +1,16 @@
+package stream_test
+
+import (
+	"testing"
+
+	"kevy/internal/command/commandtest"
+	"kevy/internal/command/generic"
+	"kevy/internal/command/stream"
+	stringfamily "kevy/internal/command/strings"
+)
+
+func TestSpecs(t *testing.T) { commandtest.Specs(t, stream.Commands()) }
+
+func TestScripts(t *testing.T) {
+	commandtest.Scripts(t, stream.Commands(), stringfamily.Commands(), generic.Commands())
+}
