@@ -115,7 +115,6 @@ func (c *Config) registerCompatibility() {
 	integer("active-defrag-threshold-upper", 100, 0, 1000)
 	flag("jemalloc-bg-thread", true)
 	integer("list-compress-depth", 0, 0, maxInt32)
-	bytes("hll-sparse-max-bytes", 3000, 0, maxInt64)
 
 	t.group = "Redis: scripts, events and diagnostics"
 	t.alias(integer("busy-reply-threshold", 5000, 0, maxInt64), "lua-time-limit")

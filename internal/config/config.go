@@ -50,6 +50,7 @@ type Config struct {
 	ZSetMaxListpackEntries    Int
 	ZSetMaxListpackValueBytes Int
 	SetMaxIntsetEntries       Int
+	HLLSparseMaxBytes         Int
 	ListMaxListpackSize       Int // above 0 elements, below 0 Redis's size classes -1 (4 KiB) to -5 (64 KiB)
 	StreamNodeMaxBytes        Int
 	StreamNodeMaxEntries      Int

@@ -93,6 +93,7 @@ func (c *Config) register() {
 	t.alias(t.int(&c.ListMaxListpackSize, "list-max-listpack-size", -2, math.MinInt32, maxInt32, "Size of a list's chunks: elements if positive; -1 to -5 for 4, 8, 16, 32 or 64 KiB."), "list-max-ziplist-size")
 	t.bytes(&c.StreamNodeMaxBytes, "stream-node-max-bytes", 4*kib, 0, maxInt64, "Size of a stream's blocks, which a trim with ~ removes whole. 0: up to 1 GiB.")
 	t.int(&c.StreamNodeMaxEntries, "stream-node-max-entries", 100, 0, maxInt64, "Entries in a stream's block. 0: no bound.")
+	t.bytes(&c.HLLSparseMaxBytes, "hll-sparse-max-bytes", 3000, 0, maxInt64, "Bytes up to which a HyperLogLog is packed.")
 }
 
 func checkBind(words []string) error {

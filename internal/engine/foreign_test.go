@@ -381,7 +381,6 @@ func TestForeignRefusals(t *testing.T) {
 		{"a stream", "", good + commands("XADD s 1-1 f v"), "'XADD'"},
 		{"a script", "", good + commands("EVAL return 0"), "'EVAL'"},
 		{"a function", "", good + commands("FUNCTION LOAD x"), "'FUNCTION'"},
-		{"a sketch", "", good + commands("PFADD p a"), "'PFADD'"},
 		{"a restore", "", good + commands("RESTORE k 0 x"), "'RESTORE'"},
 		{"no command at all", "", good + commands("NONSENSE"), "'NONSENSE'"},
 		{"too few arguments", "", good + commands("SET k"), "wrong number of arguments"},

@@ -7,6 +7,7 @@ import (
 	"kevy/aof"
 	"kevy/internal/command"
 	"kevy/internal/command/all"
+	"kevy/internal/command/hyperloglog"
 	"kevy/internal/config"
 	"kevy/internal/ds"
 	"kevy/internal/engine"
@@ -82,6 +83,8 @@ func (s *Server) watchConfig() error {
 		return nil
 	}
 	cfg.OnChange(lengths, &cfg.ProtoMaxBulkBytes, &cfg.ClientQueryBufferBytes)
+	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
+	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
 	cfg.OnChange(s.rebind, &cfg.Bind, &cfg.Port)
-	return errors.Join(lengths(), encodings())
+	return errors.Join(lengths(), encodings(), sketches())
 }

@@ -8,6 +8,7 @@ import (
 	"kevy/internal/command/generic"
 	"kevy/internal/command/geo"
 	"kevy/internal/command/hash"
+	"kevy/internal/command/hyperloglog"
 	"kevy/internal/command/list"
 	"kevy/internal/command/set"
 	"kevy/internal/command/stream"
@@ -20,7 +21,7 @@ func Data() []*command.Spec {
 	var out []*command.Spec
 	for _, family := range [][]*command.Spec{
 		strings.Commands(), bitmap.Commands(), generic.Commands(), hash.Commands(), list.Commands(), set.Commands(), zset.Commands(),
-		geo.Commands(), stream.Commands(),
+		geo.Commands(), hyperloglog.Commands(), stream.Commands(),
 	} {
 		out = append(out, family...)
 	}

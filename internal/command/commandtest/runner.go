@@ -46,3 +46,10 @@ func (r *Runner) Allocs(args ...string) float64 {
 		s.tx.End()
 	})
 }
+
+// CheckReplay fails the test unless the ops recorded so far rebuild the
+// keyspace.
+func (r *Runner) CheckReplay(t testing.TB) {
+	t.Helper()
+	r.s.st.checkReplay(t)
+}
