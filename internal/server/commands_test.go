@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,4 +179,52 @@ func TestCommandListNamesAll(t *testing.T) {
 	if n, _ := c.do("COMMAND COUNT").Int(); n != int64(len(in.exec.Table().All())) {
 		t.Errorf("COMMAND COUNT: %d", n)
 	}
+}
+
+// newerTokens are those of options that Redis 7.0 lacks.
+var newerTokens = map[string]string{
+	"set": "IFEQ IFNE IFDEQ IFDNE",
+	// Redis calls what BITOP does a text.
+	"bitop": "AND OR XOR NOT DIFF DIFF1 ANDOR ONE", "zrank": "WITHSCORE", "zrevrank": "WITHSCORE", "hscan": "NOVALUES",
+}
+
+// TestDocsHaveRedisTokens: the arguments that COMMAND DOCS tells of have every
+// token that redis-server's have, and else only those of newer options.
+func TestDocsHaveRedisTokens(t *testing.T) {
+	in := start(t)
+	_, redis, _ := oracle(t)
+	ours := in.conn()
+	compared := 0
+	for _, s := range sharedCommands(t, in, redis) {
+		if len(s.Sub) > 0 || s.Group == "cluster" {
+			continue
+		}
+		name := s.FullName()
+		want, got := tokensOf(redis.do("COMMAND DOCS "+name)), tokensOf(ours.do("COMMAND DOCS "+name))
+		for _, newer := range strings.Fields(newerTokens[name]) {
+			if !got[newer] {
+				t.Errorf("%s has no token %s", name, newer)
+			}
+			delete(got, newer)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s has the tokens %v, redis-server's %v", name, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+		compared += len(want)
+	}
+	if compared < 100 {
+		t.Errorf("%d tokens were compared", compared)
+	}
+}
+
+// tokensOf collects what stands behind the word token, at any depth.
+func tokensOf(r wire.Reply) map[string]bool {
+	tokens := make(map[string]bool)
+	for i, e := range r.Elems {
+		if i%2 == 1 && string(r.Elems[i-1].Text) == "token" {
+			tokens[string(e.Text)] = true
+		}
+		maps.Copy(tokens, tokensOf(e))
+	}
+	return tokens
 }

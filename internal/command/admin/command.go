@@ -9,9 +9,8 @@ func commandCommand(table func() *command.Table) *command.Spec {
 	return &command.Spec{
 		Name: "command", Arity: -1, Flags: commandFlags, Category: command.CatConnection,
 		Group: "server", Since: "2.8.13", Complexity: "O(N) for N commands", Tips: []string{"nondeterministic_output_order"},
-		Summary:     "Describes every command.",
-		Differences: "DOCS has no history of commands, and names and types of arguments of its own.",
-		Run:         func(c *command.Ctx) { writeAllInfo(c, table()) },
+		Summary: "Describes every command.",
+		Run:     func(c *command.Ctx) { writeAllInfo(c, table()) },
 		Sub: []*command.Spec{
 			commandCount(table), commandDocs(table), commandGetKeys(table), commandGetKeysAndFlags(table), commandHelp(), commandInfo(table),
 			commandList(table),

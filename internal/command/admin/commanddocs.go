@@ -9,7 +9,8 @@ func commandDocs(table func() *command.Table) *command.Spec {
 	return &command.Spec{
 		Name: "docs", Arity: -2, Flags: commandFlags, Category: command.CatConnection, Since: "7.0.0", Complexity: "O(N) for N commands",
 		Tips: []string{"nondeterministic_output_order"}, Syntax: "[command-name [command-name ...]]",
-		Summary: "Answers the documentation of commands.",
+		Summary:     "Answers the documentation of commands.",
+		Differences: "Neither commands nor arguments have a history. The words are our own; the tokens are those of Redis.",
 		Run: func(c *command.Ctx) {
 			if len(c.Args) == 2 {
 				writeDocs(c.W, table().All())

@@ -9,8 +9,8 @@ func clientKill(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "kill", Arity: -3, Flags: subFlags | command.Admin, Category: command.CatConnection,
 		Since: "2.4.0", Complexity: "O(N) for N connections",
-		Syntax: "<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [USER username] [ADDR ip:port] " +
-			"[LADDR ip:port] [SKIPME <YES | NO>]>",
+		Syntax: "<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | REPLICA | SLAVE | PUBSUB>] [USER username] [ADDR ip:port] " +
+			"[LADDR ip:port] [SKIPME yes/no]>",
 		Summary: "Ends connections.",
 		Run:     func(c *command.Ctx) { runKill(c, srv) },
 	}
