@@ -128,7 +128,10 @@ func (p *syntaxParser) group() Argument {
 }
 
 func (p *syntaxParser) word(w string) Argument {
-	if w == strings.ToUpper(w) && w != "*" {
+	if w == "*" {
+		return Argument{Name: "any", Type: PureToken, Token: w, KeySpec: -1}
+	}
+	if w == strings.ToUpper(w) {
 		return Argument{Name: strings.ToLower(w), Type: PureToken, Token: w, KeySpec: -1}
 	}
 	a := Argument{Name: w, Type: StringArgument, KeySpec: -1}

@@ -12,7 +12,7 @@ import (
 func xAdd() *command.Spec {
 	return &command.Spec{
 		Name: "xadd", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, Category: command.CatStream,
-		Keys:  command.One(1, command.RW|command.Update),
+		Keys:  command.One(1, command.RW|command.Update, "UPDATE instead of INSERT because of the optional trimming feature"),
 		Tips:  []string{"nondeterministic_output"},
 		Group: "stream", Since: "5.0.0", Complexity: "O(1) for an entry; O(N) for N entries trimmed",
 		Syntax:  "key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
