@@ -196,6 +196,26 @@ func TestWatchOfOverdueKeys(t *testing.T) {
 	if !dirty(w) {
 		t.Error("a key that is overdue now is no change")
 	}
+	// So with a field of a hash.
+	s.update(0, func(tx *Tx) { tx.Del(key); hash(tx, key); _ = tx.HExpireAt(key, s.now+10, oneField, nil, nil) })
+	w.Clear()
+	s.update(0, func(tx *Tx) { tx.Watch(w, key) })
+	if dirty(w) {
+		t.Error("dirty before a field's deadline")
+	}
+	s.now += 20
+	if !dirty(w) {
+		t.Error("a field that is overdue now is no change")
+	}
+	s.update(0, func(tx *Tx) { _ = tx.HExpireAt(key, s.now+10, [][]byte{[]byte("b")}, nil, nil) })
+	s.now += 20
+	w.Clear()
+	s.update(0, func(tx *Tx) { tx.Watch(w, key) })
+	if dirty(w) {
+		t.Error("the end of a field that was overdue when its key was watched is a change")
+	}
+	w.Clear()
+	s.update(0, func(tx *Tx) { tx.Set(key, nil, 0); tx.Watch(w, key) })
 	shards := map[int]bool{}
 	w.EachShard(func(i int) { shards[i] = true })
 	if len(shards) != 1 || !shards[s.ShardOf(key)] {

@@ -38,7 +38,7 @@ const (
 var typeOfWord = map[string]ArgumentType{
 	"key": KeyArgument, "key1": KeyArgument, "key2": KeyArgument, "source": KeyArgument, "destination": KeyArgument,
 	"destkey": KeyArgument, "newkey": KeyArgument,
-	"count": IntegerArgument, "cursor": IntegerArgument, "numkeys": IntegerArgument, "seconds": IntegerArgument, "milliseconds": IntegerArgument,
+	"count": IntegerArgument, "cursor": IntegerArgument, "numkeys": IntegerArgument, "numfields": IntegerArgument, "seconds": IntegerArgument, "milliseconds": IntegerArgument,
 	"offset": IntegerArgument, "index": IntegerArgument, "index1": IntegerArgument, "index2": IntegerArgument, "db": IntegerArgument,
 	"destination-db": IntegerArgument, "limit": IntegerArgument, "rank": IntegerArgument, "num-matches": IntegerArgument, "len": IntegerArgument,
 	"length": IntegerArgument, "bit": IntegerArgument, "client-id": IntegerArgument, "protover": IntegerArgument,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 // subject is a collection beside a plain Go model of it.
@@ -198,6 +199,27 @@ func (s *hashSubject) check() error {
 		return fmt.Errorf("hash: has a missing field")
 	}
 	return nil
+}
+
+// TestHashSize: a hash without deadlines is what it was without them.
+func TestHashSize(t *testing.T) {
+	if n := unsafe.Sizeof(Hash{}); n != hashBytes {
+		t.Errorf("a hash has %d bytes, want %d", n, hashBytes)
+	}
+	if n := unsafe.Sizeof(fieldDeadlines{}); n != fieldDeadlinesBytes {
+		t.Errorf("the deadlines of a hash have %d bytes, want %d", n, fieldDeadlinesBytes)
+	}
+	h, lim := NewHash(), DefaultLimits()
+	h.Set([]byte("f"), []byte("v"), &lim)
+	bare := h.MemBytes()
+	h.SetDeadline([]byte("f"), 0)
+	if h.MemBytes() != bare || h.deadlines != nil {
+		t.Error("a deadline that is taken away costs memory, though there was none")
+	}
+	h.SetDeadline([]byte("f"), 5)
+	if n := h.MemBytes(); n <= bare {
+		t.Errorf("a deadline costs %d bytes", n-bare)
+	}
 }
 
 func TestHashForks(t *testing.T) {

@@ -38,11 +38,16 @@ func textOf(e *Entry) string {
 		return fmt.Sprintf("%d string %x raw %v", e.Aux(), e.Value(), e.Raw())
 	}
 	fields := map[string]string{}
-	h.Each(func(f, v []byte) bool {
-		fields[string(f)] = string(v)
+	h.EachWithDeadline(func(f, v []byte, at int64) bool {
+		fields[string(f)] = fmt.Sprint(at, string(v))
 		return true
 	})
-	return fmt.Sprintf("%d hash %q", e.Aux(), fields)
+	var order []int64
+	h.EachDeadline(func(_ []byte, at int64) bool {
+		order = append(order, at)
+		return true
+	})
+	return fmt.Sprintf("%d hash %q, deadlines from %d: %d", e.Aux(), fields, h.NextDeadline(), order)
 }
 
 // step mutates one key of one table.
@@ -65,9 +70,14 @@ func (w *world) step(t *testing.T, keys int) {
 		}
 		if h, ok := e.Object().(*Hash); ok {
 			field := fmt.Appendf(nil, "f%d", w.rng.IntN(20))
-			if w.rng.IntN(4) == 0 {
+			switch w.rng.IntN(8) {
+			case 0, 1:
 				h.Delete(field)
-			} else {
+			case 2, 3:
+				h.SetDeadline(field, int64(w.rng.IntN(40)))
+			case 4:
+				h.DeleteDue(int64(w.rng.IntN(5)), 1)
+			default:
 				h.Set(field, value, &w.lim)
 			}
 		} else {

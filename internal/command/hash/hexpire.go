@@ -6,14 +6,19 @@ import (
 	"kevy/shard"
 )
 
+// fieldExpiryDiffers is what is said of the commands that give deadlines.
+const fieldExpiryDiffers = "Fields that are overdue all go before the next command that names the key sees it, " +
+	"and a small hash keeps its order."
+
 func hExpire() *command.Spec {
 	return &command.Spec{
 		Name: "hexpire", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, Category: command.CatHash,
 		Keys:  command.One(1, command.RW|command.Update),
 		Group: "hash", Since: "7.4.0", Complexity: "O(N log M) for N fields of M that expire",
-		Syntax:  "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-		Summary: "Lets fields expire in some seconds.",
-		Run:     func(c *command.Ctx) { expireFields(c, 1000, c.Tx.NowMs()) },
+		Syntax:      "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Summary:     "Lets fields expire in some seconds.",
+		Differences: fieldExpiryDiffers,
+		Run:         func(c *command.Ctx) { expireFields(c, 1000, c.Tx.NowMs()) },
 	}
 }
 
@@ -22,9 +27,10 @@ func hPExpire() *command.Spec {
 		Name: "hpexpire", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, Category: command.CatHash,
 		Keys:  command.One(1, command.RW|command.Update),
 		Group: "hash", Since: "7.4.0", Complexity: "O(N log M) for N fields of M that expire",
-		Syntax:  "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-		Summary: "Lets fields expire in some milliseconds.",
-		Run:     func(c *command.Ctx) { expireFields(c, 1, c.Tx.NowMs()) },
+		Syntax:      "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Summary:     "Lets fields expire in some milliseconds.",
+		Differences: fieldExpiryDiffers,
+		Run:         func(c *command.Ctx) { expireFields(c, 1, c.Tx.NowMs()) },
 	}
 }
 
@@ -33,9 +39,10 @@ func hExpireAt() *command.Spec {
 		Name: "hexpireat", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, Category: command.CatHash,
 		Keys:  command.One(1, command.RW|command.Update),
 		Group: "hash", Since: "7.4.0", Complexity: "O(N log M) for N fields of M that expire",
-		Syntax:  "key unix-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-		Summary: "Lets fields expire at a time.",
-		Run:     func(c *command.Ctx) { expireFields(c, 1000, 0) },
+		Syntax:      "key unix-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Summary:     "Lets fields expire at a time.",
+		Differences: fieldExpiryDiffers,
+		Run:         func(c *command.Ctx) { expireFields(c, 1000, 0) },
 	}
 }
 
@@ -44,9 +51,10 @@ func hPExpireAt() *command.Spec {
 		Name: "hpexpireat", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, Category: command.CatHash,
 		Keys:  command.One(1, command.RW|command.Update),
 		Group: "hash", Since: "7.4.0", Complexity: "O(N log M) for N fields of M that expire",
-		Syntax:  "key unix-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-		Summary: "Lets fields expire at a time in milliseconds.",
-		Run:     func(c *command.Ctx) { expireFields(c, 1, 0) },
+		Syntax:      "key unix-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Summary:     "Lets fields expire at a time in milliseconds.",
+		Differences: fieldExpiryDiffers,
+		Run:         func(c *command.Ctx) { expireFields(c, 1, 0) },
 	}
 }
 
