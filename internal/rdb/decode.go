@@ -106,6 +106,9 @@ func (d *decoder) object(typ byte) (ds.Object, error) {
 	case typeHash, typeHashZipmap, typeHashZiplist, typeHashListpack:
 		h := ds.NewHash()
 		return h, d.hash(typ, h)
+	case typeHashExpiry, typeHashExpiryPreGA, typeHashListpackEx, typeHashListpackPre:
+		h := ds.NewHash()
+		return h, d.expiringHash(typ, h)
 	case typeModule2:
 		id, err := d.src.length()
 		if err != nil {
@@ -320,6 +323,87 @@ func (d *decoder) hash(typ byte, h *ds.Hash) error {
 		}
 		return add(field, value)
 	})
+}
+
+// maxFieldDeadlineMs is the latest deadline of a field: 48 bits, in the year
+// 10889.
+const maxFieldDeadlineMs = 1<<48 - 1
+
+// expiringHash reads a hash whose fields have deadlines, 0 for none. Those of a
+// packed one are its third elements; otherwise they stand before the field and,
+// but in the release candidates of Redis 7.4, count from the earliest one, which
+// comes first and has number 1.
+func (d *decoder) expiringHash(typ byte, h *ds.Hash) error {
+	var earliest uint64
+	if typ == typeHashExpiry || typ == typeHashListpackEx {
+		var err error
+		if earliest, err = d.src.uint64LE(); err != nil {
+			return err
+		}
+	}
+	add := func(field, value []byte, at uint64) error {
+		if at > maxFieldDeadlineMs {
+			return damaged("a field of a hash expires at %d, which is no time", at)
+		}
+		if !h.Set(field, value, d.limits) {
+			return damaged("a hash holds a field twice")
+		}
+		if at != 0 {
+			h.SetDeadline(field, int64(at))
+		}
+		return nil
+	}
+	if typ == typeHashListpackEx || typ == typeHashListpackPre {
+		return d.expiringListpack(add)
+	}
+	return d.elements(func() error {
+		at, err := d.src.length()
+		if err != nil {
+			return err
+		}
+		if typ == typeHashExpiry && at != 0 {
+			if earliest > maxFieldDeadlineMs || at > maxFieldDeadlineMs {
+				return damaged("a field of a hash expires %d ms after %d, which is no time", at, earliest)
+			}
+			at += earliest - 1
+		}
+		field, err := d.str()
+		if err != nil {
+			return err
+		}
+		field = d.keep(field)
+		value, err := d.str()
+		if err != nil {
+			return err
+		}
+		return add(field, value, at)
+	})
+}
+
+// expiringListpack reads fields, values and deadlines one after another.
+func (d *decoder) expiringListpack(add func(field, value []byte, at uint64) error) error {
+	var field, value []byte
+	n := 0
+	err := d.packed(eachListpack, func(item []byte) error {
+		n++
+		switch n % 3 {
+		case 1:
+			field = d.keep(item)
+			return nil
+		case 2:
+			value = append(value[:0], item...)
+			return nil
+		}
+		at, ok := parseInt(item)
+		if !ok || at < 0 {
+			return damaged("the deadline of a field is no time")
+		}
+		return add(field, value, uint64(at))
+	})
+	if err == nil && n%3 != 0 {
+		return damaged("the last field has no deadline")
+	}
+	return err
 }
 
 // moduleName returns the name that a module type has in its number: nine

@@ -121,7 +121,13 @@ func typeOf(v shard.Value) (typ byte, ver int) {
 		}
 		return typeZSet2, version
 	case *ds.Hash:
-		if o.Encoding() == "listpack" {
+		packed := o.Encoding() != "hashtable"
+		switch {
+		case o.NextDeadline() != 0 && packed:
+			return typeHashListpackEx, fieldExpiryVersion
+		case o.NextDeadline() != 0:
+			return typeHashExpiry, fieldExpiryVersion
+		case packed:
 			return typeHashListpack, version
 		}
 		return typeHash, version
@@ -266,7 +272,14 @@ func (e *encoder) addScore(score float64) {
 }
 
 func (e *encoder) hash(typ byte, h *ds.Hash) {
-	if typ == typeHashListpack {
+	switch typ {
+	case typeHashListpackEx:
+		e.expiringListpack(h)
+		return
+	case typeHashExpiry:
+		e.expiringHash(h)
+		return
+	case typeHashListpack:
 		e.pack.begin()
 		h.Each(func(field, value []byte) bool {
 			e.pack.add(field)
@@ -279,6 +292,46 @@ func (e *encoder) hash(typ byte, h *ds.Hash) {
 	}
 	e.length(h.Len())
 	h.Each(func(field, value []byte) bool {
+		e.str(field)
+		e.str(value)
+		return e.err == nil
+	})
+}
+
+// expiringListpack writes a packed hash whose fields have deadlines: those that
+// have one first, in the order of these, as Redis relies on.
+func (e *encoder) expiringListpack(h *ds.Hash) {
+	e.buf = binary.LittleEndian.AppendUint64(e.buf, uint64(h.NextDeadline()))
+	e.pack.begin()
+	h.EachDeadline(func(field []byte, at int64) bool {
+		value, _ := h.Get(field)
+		e.pack.add(field)
+		e.pack.add(value)
+		e.pack.addInt(at)
+		return true
+	})
+	h.EachWithDeadline(func(field, value []byte, at int64) bool {
+		if at == 0 {
+			e.pack.add(field)
+			e.pack.add(value)
+			e.pack.addInt(0)
+		}
+		return true
+	})
+	e.str(e.pack.bytes())
+	e.endPack()
+}
+
+func (e *encoder) expiringHash(h *ds.Hash) {
+	earliest := h.NextDeadline()
+	e.buf = binary.LittleEndian.AppendUint64(e.buf, uint64(earliest))
+	e.length(h.Len())
+	h.EachWithDeadline(func(field, value []byte, at int64) bool {
+		if at == 0 {
+			e.length(0)
+		} else {
+			e.buf = appendLength(e.buf, uint64(at-earliest)+1)
+		}
 		e.str(field)
 		e.str(value)
 		return e.err == nil

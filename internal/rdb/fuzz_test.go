@@ -1,6 +1,7 @@
 package rdb
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -40,6 +41,34 @@ func FuzzPayload(f *testing.F) {
 		}
 		if digestOf(again, 0) != want {
 			t.Fatal("it came back as another value")
+		}
+	})
+}
+
+// FuzzFile reads any bytes as a file: it must not panic and must not take memory
+// out of proportion.
+func FuzzFile(f *testing.F) {
+	rng := seededRand(f)
+	for i := range 20 {
+		var b bytes.Buffer
+		w := NewWriter(&b, version, Fact("ctime", 5))
+		w.Database(i%3, 1, 1)
+		v := randomValueOf(rng, kinds[i%len(kinds)], true)
+		_ = w.Put(i%3, []byte("k"), v, int64(i))
+		if _ = w.Close(); b.Len() < 3000 {
+			f.Add(b.Bytes(), i%2 == 0)
+		}
+	}
+	for _, g := range goldens() {
+		f.Add(file(10, g.body[0], 1, "k", g.body[1:]), true)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, leave bool) {
+		r, err := NewReader(bytes.NewReader(b), int64(len(b)), ds.DefaultLimits(), LeaveOut{Functions: leave, Modules: leave})
+		for err == nil {
+			var e *Entry
+			if e, err = r.Next(); err == nil {
+				digestOf(e.Value, e.AtMs)
+			}
 		}
 	})
 }

@@ -136,6 +136,8 @@ type golden struct {
 	parts []string
 	// ours: redis-server 7.0 does not know the type.
 	ours bool
+	// expires are the deadlines of fields.
+	expires map[string]int64
 }
 
 func goldens() []golden {
@@ -147,38 +149,43 @@ func goldens() []golden {
 	five := newZiplist()
 	five.longPrev = true
 	five.str("a").str("b")
+	at := func(ms uint64) []byte { return binary.LittleEndian.AppendUint64(nil, ms) }
 	double := func(f float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)) }
 	return []golden{
-		{"string of 6 bits", join(typeString, 3, "abc"), ds.KindString, []string{"abc"}, false},
-		{"string of 14 bits", join(typeString, 0x41, 0x2c, long), ds.KindString, []string{long}, false},
-		{"string of 32 bits", join(typeString, 0x80, 0, 0, 0, 3, "abc"), ds.KindString, []string{"abc"}, false},
-		{"string of 64 bits", join(typeString, 0x81, 0, 0, 0, 0, 0, 0, 0, 3, "abc"), ds.KindString, []string{"abc"}, false},
-		{"int8", join(typeString, 0xc0, 0x80), ds.KindString, []string{"-128"}, false},
-		{"int16", join(typeString, 0xc1, 0x00, 0x80), ds.KindString, []string{"-32768"}, false},
-		{"int32", join(typeString, 0xc2, 0, 0, 0, 0x80), ds.KindString, []string{"-2147483648"}, false},
-		{"compressed", join(typeString, 0xc3, 5, 10, 0, "a", 0xe0, 0, 0), ds.KindString, []string{"aaaaaaaaaa"}, false},
-		{"compressed, a repetition with a distance", join(typeString, 0xc3, 7, 7, 3, "abcd", 0x20, 3), ds.KindString, []string{"abcdabc"}, false},
-		{"list", join(typeList, 3, 1, "a", 0xc0, 5, 0), ds.KindList, []string{"a", "5", ""}, false},
-		{"list of a ziplist of integers", join(typeListZiplist, rawString(ints.bytes())), ds.KindList, intTexts, false},
-		{"list of a ziplist of texts", join(typeListZiplist, rawString(texts.bytes())), ds.KindList, textParts, false},
-		{"list of a ziplist with long sizes", join(typeListZiplist, rawString(five.bytes())), ds.KindList, []string{"a", "b"}, false},
-		{"quicklist of ziplists", join(typeListQuicklist, 3, rawString(ints.bytes()), rawString(newZiplist().bytes()), rawString(texts.bytes())), ds.KindList, append(intTexts[:len(intTexts):len(intTexts)], textParts...), false},
-		{"quicklist of both kinds of nodes", join(typeListQuicklist2, 3, nodePacked, rawString(packedList("a", "1")), nodePlain, rawString([]byte(long)), nodePacked, rawString(packedList(longer))), ds.KindList, []string{"a", "1", long, longer}, false},
-		{"set", join(typeSet, 2, 1, "a", 0xc0, 5), ds.KindSet, []string{"5", "a"}, false},
-		{"set of integers", join(typeSet, 2, 0xc0, 7, 0xc0, 5), ds.KindSet, []string{"5", "7"}, false},
-		{"intset of 16 bits", join(typeSetIntset, rawString(intset(2, -5, 5, 300))), ds.KindSet, []string{"-5", "300", "5"}, false},
-		{"intset of 32 bits", join(typeSetIntset, rawString(intset(4, -70000, 5))), ds.KindSet, []string{"-70000", "5"}, false},
-		{"intset of 64 bits", join(typeSetIntset, rawString(intset(8, math.MinInt64, math.MaxInt64))), ds.KindSet, []string{"-9223372036854775808", "9223372036854775807"}, false},
-		{"set of a listpack", join(typeSetListpack, rawString(packedList("a", "5", "b"))), ds.KindSet, []string{"5", "a", "b"}, true},
-		{"sorted set with texts", join(typeZSet, 4, 1, "a", 3, "1.5", 1, "b", 254, 1, "c", 255, 1, "d", 2, "-0"), ds.KindZSet, []string{"c", "-inf", "d", "0", "a", "1.5", "b", "inf"}, false},
-		{"sorted set with doubles", join(typeZSet2, 2, 1, "a", double(0.1), 1, "b", double(math.Inf(-1))), ds.KindZSet, []string{"b", "-inf", "a", "0.1"}, false},
-		{"sorted set of a ziplist", join(typeZSetZiplist, rawString(newZiplist().str("a").int(3, 0).str("b").str("4.25").str("c").str("inf").bytes())), ds.KindZSet, []string{"a", "3", "b", "4.25", "c", "inf"}, false},
-		{"sorted set of a listpack", join(typeZSetListpack, rawString(packedList("a", "-3", "b", "4.25", "7", "1e+300"))), ds.KindZSet, []string{"a", "-3", "b", "4.25", "7", "1e+300"}, false},
-		{"hash", join(typeHash, 2, 1, "f", 1, "v", 1, "g", 0xc0, 5), ds.KindHash, []string{"f", "v", "g", "5"}, false},
-		{"hash of a zipmap", join(typeHashZipmap, rawString(zipmap(0, "f", "v", "g", long))), ds.KindHash, []string{"f", "v", "g", long}, false},
-		{"hash of a zipmap with free bytes", join(typeHashZipmap, rawString(zipmap(3, "f", "v", long, "w"))), ds.KindHash, []string{"f", "v", long, "w"}, false},
-		{"hash of a ziplist", join(typeHashZiplist, rawString(newZiplist().str("f").int(5, 0).str("g").str("w").bytes())), ds.KindHash, []string{"f", "5", "g", "w"}, false},
-		{"hash of a listpack", join(typeHashListpack, rawString(packedList("f", "5", "g", long))), ds.KindHash, []string{"f", "5", "g", long}, false},
+		{"string of 6 bits", join(typeString, 3, "abc"), ds.KindString, []string{"abc"}, false, nil},
+		{"string of 14 bits", join(typeString, 0x41, 0x2c, long), ds.KindString, []string{long}, false, nil},
+		{"string of 32 bits", join(typeString, 0x80, 0, 0, 0, 3, "abc"), ds.KindString, []string{"abc"}, false, nil},
+		{"string of 64 bits", join(typeString, 0x81, 0, 0, 0, 0, 0, 0, 0, 3, "abc"), ds.KindString, []string{"abc"}, false, nil},
+		{"int8", join(typeString, 0xc0, 0x80), ds.KindString, []string{"-128"}, false, nil},
+		{"int16", join(typeString, 0xc1, 0x00, 0x80), ds.KindString, []string{"-32768"}, false, nil},
+		{"int32", join(typeString, 0xc2, 0, 0, 0, 0x80), ds.KindString, []string{"-2147483648"}, false, nil},
+		{"compressed", join(typeString, 0xc3, 5, 10, 0, "a", 0xe0, 0, 0), ds.KindString, []string{"aaaaaaaaaa"}, false, nil},
+		{"compressed, a repetition with a distance", join(typeString, 0xc3, 7, 7, 3, "abcd", 0x20, 3), ds.KindString, []string{"abcdabc"}, false, nil},
+		{"list", join(typeList, 3, 1, "a", 0xc0, 5, 0), ds.KindList, []string{"a", "5", ""}, false, nil},
+		{"list of a ziplist of integers", join(typeListZiplist, rawString(ints.bytes())), ds.KindList, intTexts, false, nil},
+		{"list of a ziplist of texts", join(typeListZiplist, rawString(texts.bytes())), ds.KindList, textParts, false, nil},
+		{"list of a ziplist with long sizes", join(typeListZiplist, rawString(five.bytes())), ds.KindList, []string{"a", "b"}, false, nil},
+		{"quicklist of ziplists", join(typeListQuicklist, 3, rawString(ints.bytes()), rawString(newZiplist().bytes()), rawString(texts.bytes())), ds.KindList, append(intTexts[:len(intTexts):len(intTexts)], textParts...), false, nil},
+		{"quicklist of both kinds of nodes", join(typeListQuicklist2, 3, nodePacked, rawString(packedList("a", "1")), nodePlain, rawString([]byte(long)), nodePacked, rawString(packedList(longer))), ds.KindList, []string{"a", "1", long, longer}, false, nil},
+		{"set", join(typeSet, 2, 1, "a", 0xc0, 5), ds.KindSet, []string{"5", "a"}, false, nil},
+		{"set of integers", join(typeSet, 2, 0xc0, 7, 0xc0, 5), ds.KindSet, []string{"5", "7"}, false, nil},
+		{"intset of 16 bits", join(typeSetIntset, rawString(intset(2, -5, 5, 300))), ds.KindSet, []string{"-5", "300", "5"}, false, nil},
+		{"intset of 32 bits", join(typeSetIntset, rawString(intset(4, -70000, 5))), ds.KindSet, []string{"-70000", "5"}, false, nil},
+		{"intset of 64 bits", join(typeSetIntset, rawString(intset(8, math.MinInt64, math.MaxInt64))), ds.KindSet, []string{"-9223372036854775808", "9223372036854775807"}, false, nil},
+		{"set of a listpack", join(typeSetListpack, rawString(packedList("a", "5", "b"))), ds.KindSet, []string{"5", "a", "b"}, true, nil},
+		{"sorted set with texts", join(typeZSet, 4, 1, "a", 3, "1.5", 1, "b", 254, 1, "c", 255, 1, "d", 2, "-0"), ds.KindZSet, []string{"c", "-inf", "d", "0", "a", "1.5", "b", "inf"}, false, nil},
+		{"sorted set with doubles", join(typeZSet2, 2, 1, "a", double(0.1), 1, "b", double(math.Inf(-1))), ds.KindZSet, []string{"b", "-inf", "a", "0.1"}, false, nil},
+		{"sorted set of a ziplist", join(typeZSetZiplist, rawString(newZiplist().str("a").int(3, 0).str("b").str("4.25").str("c").str("inf").bytes())), ds.KindZSet, []string{"a", "3", "b", "4.25", "c", "inf"}, false, nil},
+		{"sorted set of a listpack", join(typeZSetListpack, rawString(packedList("a", "-3", "b", "4.25", "7", "1e+300"))), ds.KindZSet, []string{"a", "-3", "b", "4.25", "7", "1e+300"}, false, nil},
+		{"hash", join(typeHash, 2, 1, "f", 1, "v", 1, "g", 0xc0, 5), ds.KindHash, []string{"f", "v", "g", "5"}, false, nil},
+		{"hash of a zipmap", join(typeHashZipmap, rawString(zipmap(0, "f", "v", "g", long))), ds.KindHash, []string{"f", "v", "g", long}, false, nil},
+		{"hash of a zipmap with free bytes", join(typeHashZipmap, rawString(zipmap(3, "f", "v", long, "w"))), ds.KindHash, []string{"f", "v", long, "w"}, false, nil},
+		{"hash of a ziplist", join(typeHashZiplist, rawString(newZiplist().str("f").int(5, 0).str("g").str("w").bytes())), ds.KindHash, []string{"f", "5", "g", "w"}, false, nil},
+		{"hash of a listpack", join(typeHashListpack, rawString(packedList("f", "5", "g", long))), ds.KindHash, []string{"f", "5", "g", long}, false, nil},
+		{"hash with deadlines", join(typeHashExpiry, at(5000), 3, 1, 1, "f", 1, "v", 0, 1, "g", 1, "w", 0x43, 0xe9, 1, "h", 0), ds.KindHash, []string{"f", "v", "g", "w", "h", ""}, true, map[string]int64{"f": 5000, "h": 6000}},
+		{"hash with deadlines, of a release candidate", join(typeHashExpiryPreGA, 2, 0x53, 0x88, 1, "f", 1, "v", 0, 1, "g", 1, "w"), ds.KindHash, []string{"f", "v", "g", "w"}, true, map[string]int64{"f": 5000}},
+		{"hash of a listpack with deadlines", join(typeHashListpackEx, at(5000), rawString(packedList("f", "v", "5000", "h", "", "6000", "g", "w", "0"))), ds.KindHash, []string{"f", "v", "g", "w", "h", ""}, true, map[string]int64{"f": 5000, "h": 6000}},
+		{"hash of a listpack with deadlines, of a release candidate", join(typeHashListpackPre, rawString(packedList("f", "v", "5000", "g", "w", "0"))), ds.KindHash, []string{"f", "v", "g", "w"}, true, map[string]int64{"f": 5000}},
 	}
 }
 
@@ -204,6 +211,9 @@ func (g *golden) value() shard.Value {
 		h := ds.NewHash()
 		for i := 0; i < len(g.parts); i += 2 {
 			h.Set([]byte(g.parts[i]), []byte(g.parts[i+1]), &limits)
+			if at := g.expires[g.parts[i]]; at != 0 {
+				h.SetDeadline([]byte(g.parts[i]), at)
+			}
 		}
 		return shard.Value{Object: h}
 	}
@@ -276,7 +286,7 @@ func TestDamage(t *testing.T) {
 					continue
 				}
 				taken++
-				if g.ours || body[0] == typeSetListpack {
+				if g.ours || body[0] > typeStream2 {
 					continue
 				}
 				r, err := conn.Do("RESTORE", "k", "0", string(sealed(body)), "REPLACE")
