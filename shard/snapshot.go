@@ -36,6 +36,20 @@ func (s *Set) Freeze() *Snapshot {
 // Keys returns the number of keys in the snapshot.
 func (s *Snapshot) Keys() int { return s.keys }
 
+// EachValue calls fn with every value until it returns false. It may be called
+// before Each only.
+func (s *Snapshot) EachValue(fn func(v Value) bool) {
+	more := true
+	for i := range s.parts {
+		if more {
+			s.parts[i].frozen.Each(func(e *ds.Entry) bool {
+				more = fn(ValueOf(e))
+				return more
+			})
+		}
+	}
+}
+
 // Each calls fn with every key, overdue ones included, until it returns an
 // error, and releases what it has passed. It can be called once.
 func (s *Snapshot) Each(fn func(db, shard int, e *ds.Entry) error) (err error) {

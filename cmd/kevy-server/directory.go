@@ -28,15 +28,9 @@ func checkDirectory(cfg *config.Config, log *slog.Logger) error {
 		log.Warn("appendonly no: the data is in memory only and gone when the server stops; set appendonly yes to keep it")
 	}
 	if snapshot := cfg.Lookup("dbfilename").Text(); snapshot != "" && exists(snapshot) && !exists(logs) {
-		log.Warn("RDB files are not read yet: the data in this one is not served", "file", filepath.Join(dir, snapshot), "convert", conversion(dir, snapshot))
+		file := filepath.Join(dir, snapshot)
+		log.Warn("an RDB file is not read at the start: the data in this one is not served", "file", file,
+			"import", fmt.Sprintf("stop this server, run kevy-server import %s --dir %s, and start it again", file, dir))
 	}
 	return nil
-}
-
-// conversion says how a Redis makes a log of a snapshot. It must start without
-// a log: with appendonly yes it would read the log that is not there and leave
-// the snapshot aside. It refuses to shut down before its first log is complete.
-func conversion(dir, snapshot string) string {
-	return fmt.Sprintf("stop this server, run redis-server --appendonly no --aof-use-rdb-preamble no --dir %s --dbfilename %s, then redis-cli config set appendonly yes, "+
-		"then redis-cli shutdown (again if it is refused: the log is still being written), and start this server again", dir, snapshot)
 }

@@ -34,6 +34,8 @@ from standard input (-), and from options, and what comes later wins.`
 const examples = `  kevy-server                                    127.0.0.1:6379, data in ./data
   kevy-server --port 7000 --dir /srv/kevy
   kevy-server /etc/kevy.conf --appendfsync always
+  kevy-server import dump.rdb                    what a Redis has saved; see import --help
+  kevy-server export dump.rdb                    for a Redis; see export --help
   echo "maxclients 100" | kevy-server - --port 0  a free port, which it prints
   redis-cli CHANGES TAIL ALL                     where a reader of every change starts`
 
@@ -64,6 +66,7 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 			return serve(args, stdin, stdout, stderr)
 		},
 	})
+	root.AddCommand(importCommand(stdout, stderr), exportCommand(stdout, stderr))
 	return root
 }
 
@@ -95,7 +98,7 @@ func withSubcommand(root *cobra.Command, args []string) []string {
 
 // writeHelp lists the settings that do something, from the registry.
 func writeHelp(out io.Writer) {
-	fmt.Fprintf(out, "%s\n\nUsage:\n  kevy-server [serve] [FILE] [-] [--name value …]…\n  kevy-server --version | --help\n\nExamples:\n%s\n", description, examples)
+	fmt.Fprintf(out, "%s\n\nUsage:\n  kevy-server [serve] [FILE] [-] [--name value …]…\n  kevy-server import | export FILE …\n  kevy-server --version | --help\n\nExamples:\n%s\n", description, examples)
 	group := ""
 	for _, s := range config.New().Settings() {
 		if s.Effect != config.Applied {

@@ -286,7 +286,7 @@ func settings(t *testing.T, args ...string) (*config.Config, *slog.Logger, *byte
 }
 
 func TestCheckDirectory(t *testing.T) {
-	const memoryOnly, snapshot = "level=WARN msg=\"appendonly no: the data is in memory only", "level=WARN msg=\"RDB files are not read yet"
+	const memoryOnly, snapshot = "level=WARN msg=\"appendonly no: the data is in memory only", "level=WARN msg=\"an RDB file is not read at the start"
 	for _, test := range []struct {
 		holds, appendOnly string
 		refused           bool

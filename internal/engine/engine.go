@@ -42,7 +42,11 @@ type Options struct {
 	// the log's default.
 	SegmentBytes int64
 	Recover      aof.RecoverMode
-	Rewrite      RewriteRule
+	// Offline opens the store to look at it or to fill it, not to serve it: nothing
+	// expires, is rewritten or let go by itself. Import opens it to fill it from a
+	// file, also where that was begun before and did not end.
+	Offline, Import bool
+	Rewrite         RewriteRule
 	// Foreign runs a command that another server left in the log, on a Tx that
 	// holds every shard, records nothing and expires nothing.
 	Foreign func(tx *shard.Tx, args [][]byte) error
@@ -64,6 +68,8 @@ type Engine struct {
 	contract *persist.Contract // nil without files
 	lock     interface{ Close() error }
 	report   Report
+	// importing is what an import that did not end has left, nil if there is none.
+	importing *persist.Importing
 
 	policy   atomic.Int32
 	rule     atomic.Pointer[RewriteRule]

@@ -80,7 +80,9 @@ func Open(opt Options) (_ *Engine, err error) {
 	}
 	e.report.Took = time.Since(start)
 	e.logReport()
-	e.startCron()
+	if !opt.Offline {
+		e.startCron()
+	}
 	return e, nil
 }
 
@@ -163,6 +165,9 @@ func (e *Engine) openFiles() error {
 		return err
 	}
 	e.lock = lock
+	if err := e.checkImporting(); err != nil {
+		return err
+	}
 	manifest, err := e.readManifest()
 	if err != nil {
 		return err
@@ -207,9 +212,8 @@ func (e *Engine) readManifest() (persist.Manifest, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		m = persist.Manifest{Shards: e.opt.Shards, CreatedMs: now}
 		e.report.New = true
-		if info, err := e.opt.FS.Stat(filepath.Join(e.opt.Dir, "dump.rdb")); err == nil && info.Size > 0 {
-			e.opt.Logger.Warn("dump.rdb is not read: to take over what it holds, let redis-server 7 load it, with appendonly yes and " +
-				"aof-use-rdb-preamble no, and rewrite its log (BGREWRITEAOF)")
+		if info, err := e.opt.FS.Stat(filepath.Join(e.opt.Dir, "dump.rdb")); err == nil && info.Size > 0 && !e.opt.Import {
+			e.opt.Logger.Warn("dump.rdb is not read; kevy-server import makes a store of what it holds")
 		}
 	case errors.As(err, &bad):
 		return m, fmt.Errorf("%w (what counts in it is the number of shards, which the second line of feed-0.gen says too: "+

@@ -31,7 +31,7 @@ var levels = []level{
 		shared:   []string{"kevy/internal/config", "kevy/internal/rdb"},
 		banned:   []string{"kevy/internal/engine", "net"},
 	},
-	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl"}, banned: []string{"kevy/internal/script"}},
+	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer"}, banned: []string{"kevy/internal/script"}},
 	6: {packages: []string{".", "internal/server"}},
 	7: {packages: []string{"statestore", "changes", "listen", "cmd/kevy-server"}},
 }
@@ -43,6 +43,7 @@ var onlyUsers = map[string]string{
 	"github.com/tidwall/redcon":  "kevy/internal/server",
 	"github.com/spf13/cobra":     "kevy/cmd/kevy-server",
 	"github.com/yuin/gopher-lua": "kevy/internal/script",
+	"github.com/schollz":         "kevy/cmd/kevy-server",
 	"github.com/redis/go-redis":  "",
 	"go.uber.org/goleak":         "",
 }
@@ -171,7 +172,7 @@ func TestLibraryIsSmall(t *testing.T) {
 	names := make([]string, 0, len(deps))
 	for _, p := range deps {
 		names = append(names, p.ImportPath)
-		for _, library := range []string{"github.com/tidwall/redcon", "github.com/spf13/", "github.com/yuin/gopher-lua", "github.com/redis/", "kevy/internal/server", "kevy/internal/script", "kevy/tests/", "net/http"} {
+		for _, library := range []string{"github.com/tidwall/redcon", "github.com/spf13/", "github.com/schollz/", "github.com/yuin/gopher-lua", "github.com/redis/", "kevy/internal/server", "kevy/internal/script", "kevy/tests/", "net/http"} {
 			if strings.HasPrefix(p.ImportPath, library) {
 				t.Errorf("package kevy pulls in %s", p.ImportPath)
 			}
