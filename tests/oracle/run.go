@@ -357,12 +357,3 @@ func (p *Pair) compareKeyspaces(last Step, at int) (*Difference, error) {
 	}
 	return &Difference{Index: at, Step: last, What: "keyspace", Want: fmt.Sprintf("%d keys", len(want)), Got: strings.Join(diff, "\n          ")}, nil
 }
-
-// Allowed lists the entries of the allow-list with how often each was used.
-func (p *Pair) Allowed() []string {
-	var out []string
-	for _, a := range p.allow {
-		out = append(out, fmt.Sprintf("allow.txt:%d used %d times: %s", a.line, a.hits, a.reason))
-	}
-	return out
-}
