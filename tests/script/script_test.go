@@ -23,24 +23,28 @@ func TestCommands(t *testing.T) {
 	if len(paths) < atLeast {
 		t.Errorf("found %d scripts, fewer than the %d that the commands have", len(paths), atLeast)
 	}
-	run := func(name string, target Target) {
-		t.Run(name, func(t *testing.T) {
-			for _, p := range paths {
-				t.Run(titleOf(p), func(t *testing.T) { Run(t, p, target) })
-			}
-		})
+	run := func(t *testing.T, target Target) {
+		for _, p := range paths {
+			t.Run(titleOf(p), func(t *testing.T) { Run(t, p, target) })
+		}
 	}
-	// With -rewrite the oracle comes first: what it answers is what stands in the scripts.
-	if os.Getenv("KEVY_ORACLE") != "" {
-		o := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no", "--enable-debug-command", "yes"}})
-		run("oracle", Target{Dial: o.Dial, Oracle: true})
+	args := []string{"--enable-debug-command", "yes"}
+	// With -rewrite and KEVY_ORACLE what the oracle answers is what stands in the scripts, with -rewrite alone
+	// what the server does.
+	if fromOracle := os.Getenv("KEVY_ORACLE") != ""; fromOracle || !*rewrite {
+		t.Run("oracle", func(t *testing.T) {
+			o := process.Start(t, process.Oracle(t), process.Config{Args: append([]string{"--appendonly", "no"}, args...)})
+			run(t, Target{Dial: o.Dial, Oracle: true})
+		})
 		if *rewrite {
 			return
 		}
 	}
-	subject := process.Subject(t)
-	s := process.Start(t, subject, process.Config{Args: []string{"--enable-debug-command", "yes"}})
-	run("server", Target{Dial: s.Dial, Oracle: subject.Redis})
+	t.Run("server", func(t *testing.T) {
+		subject := process.Subject(t)
+		s := process.Start(t, subject, process.Config{Args: args})
+		run(t, Target{Dial: s.Dial, Oracle: subject.Redis})
+	})
 }
 
 func TestParseRefuses(t *testing.T) {
