@@ -16,3 +16,21 @@ func (w *Writer) Pair() {
 		w.header('*', 2)
 	}
 }
+
+// MapEntry begins one entry of a map that EndMapEntries ends; a key and a value
+// follow.
+func (w *Writer) MapEntry() {
+	if !w.resp3 {
+		w.header('*', 2)
+	}
+}
+
+// EndMapEntries makes what was written since m, n times MapEntry and two
+// replies, a map. In RESP2 it is an array of arrays of two.
+func (w *Writer) EndMapEntries(m Mark, n int) {
+	kind := byte('*')
+	if w.resp3 {
+		kind = '%'
+	}
+	w.insertHeader(m, kind, int64(n))
+}

@@ -8,6 +8,9 @@ import (
 // StreamID orders the entries of a stream.
 type StreamID = ds.StreamID
 
+// MaxStreamID is the greatest id.
+var MaxStreamID = ds.MaxStreamID
+
 // StreamEntry is an entry of a stream while it is passed to a callback.
 type StreamEntry = ds.StreamEntry
 

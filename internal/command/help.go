@@ -1,6 +1,19 @@
 package command
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+
+	"kevy/resp"
+)
+
+// SubcommandError is the error for arguments that a subcommand does not take.
+func SubcommandError(c *Ctx) *resp.Error {
+	const most = 128 // bytes of the subcommand that are repeated
+	sub := CText(c.Args[1])
+	return resp.Errorf("ERR", "unknown subcommand or wrong number of arguments for '%s'. Try %s HELP.",
+		sub[:min(len(sub), most)], bytes.ToUpper(c.Args[0]))
+}
 
 // Help replies to a HELP subcommand in Redis's shape: a line that names the
 // command, the lines given, and two on HELP itself.

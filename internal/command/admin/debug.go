@@ -49,15 +49,8 @@ func runDebug(c *command.Ctx, srv Server) {
 	case n == 3 && command.EqualFold(name, "PROTOCOL"):
 		debugProtocol(c)
 	default:
-		c.W.Error(resp.Errorf("ERR", "unknown subcommand or wrong number of arguments for '%s'. Try DEBUG HELP.", shortText(name)))
+		c.W.Error(command.SubcommandError(c))
 	}
-}
-
-// shortText returns what an error repeats of an argument.
-func shortText(arg []byte) []byte {
-	const most = 128
-	text := command.CText(arg)
-	return text[:min(len(text), most)]
 }
 
 // The lines are those of redis-server for the subcommands that are here.

@@ -2,7 +2,6 @@
 package stream
 
 import (
-	"bytes"
 	"math"
 
 	"kevy/internal/command"
@@ -15,7 +14,9 @@ import (
 func Commands() []*command.Spec {
 	return []*command.Spec{
 		xAdd(), xDel(), xTrim(), xSetID(),
-		xLen(), xRange(), xRevRange(),
+		xLen(), xRange(), xRevRange(), xRead(),
+		xGroup(), xReadGroup(), xAck(), xPending(), xClaim(), xAutoClaim(),
+		xInfo(),
 	}
 }
 
@@ -28,27 +29,19 @@ var (
 // maxIDBytes is the longest argument that may be an id.
 const maxIDBytes = 127
 
-// cText cuts b at its first zero byte, where C sees its end.
-func cText(b []byte) []byte {
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		return b[:i]
-	}
-	return b
-}
-
 // parseID reads an id; seq is the sequence number of one that gives only
 // milliseconds.
 func parseID(b []byte, seq uint64) (id shard.StreamID, ok bool) {
 	if len(b) > maxIDBytes {
 		return id, false
 	}
-	id, _, ok = ds.ParseStreamID(cText(b), seq)
+	id, _, ok = ds.ParseStreamID(command.CText(b), seq)
 	return id, ok
 }
 
 // parseRangeID is parseID, but "-" and "+" are the least and the greatest id.
 func parseRangeID(b []byte, seq uint64) (id shard.StreamID, ok bool) {
-	switch string(cText(b)) {
+	switch string(command.CText(b)) {
 	case "-":
 		return id, true
 	case "+":
@@ -57,7 +50,7 @@ func parseRangeID(b []byte, seq uint64) (id shard.StreamID, ok bool) {
 	return parseID(b, seq)
 }
 
-// id returns the next argument as an id; anything else is errID.
+// scanID returns the next argument as an id; anything else is errID.
 func scanID(a *command.Args) shard.StreamID {
 	b := a.Bytes()
 	if a.Err() != nil {
@@ -156,4 +149,28 @@ func view(c *command.Ctx) (s shard.StreamView, ok bool) {
 		return s, false
 	}
 	return s, true
+}
+
+// errNoGroup is the error for a group, or its key, that is not there. Redis
+// ends the names at a zero byte.
+func errNoGroup(key, group []byte, tail string) *resp.Error {
+	return resp.Errorf("NOGROUP", "No such key '%s' or consumer group '%s'%s", command.CText(key), command.CText(group), tail)
+}
+
+// groupAt returns the stream that the first argument names and its group that
+// the second does; otherwise it replies with the error.
+func groupAt(c *command.Ctx) (s shard.StreamView, g shard.GroupView, ok bool) {
+	s, ok = view(c)
+	if !ok {
+		return s, g, false
+	}
+	if g, ok = s.Group(c.Args[2]); !ok {
+		c.W.Error(errNoGroup(c.Key(1), c.Args[2], ""))
+	}
+	return s, g, ok
+}
+
+// errMinIdle is the error for an idle time that is no number.
+func errMinIdle(name string) *resp.Error {
+	return resp.Errorf("ERR", "Invalid min-idle-time argument for %s", name)
 }

@@ -61,7 +61,7 @@ func (o *trimOptions) begin(a *command.Args) bool {
 	}
 	o.set = true
 	if a.Len() >= 2 {
-		switch string(cText(a.Peek())) {
+		switch string(command.CText(a.Peek())) {
 		case "~":
 			o.trim.Approximate = true
 			a.Bytes()

@@ -48,7 +48,7 @@ func parseXAdd(c *command.Ctx) (x addition, err *resp.Error) {
 	hasID := false
 	for a.More() && !hasID {
 		switch {
-		case string(cText(a.Peek())) == "*":
+		case string(command.CText(a.Peek())) == "*":
 			a.Bytes()
 			hasID = true
 		case x.trim.parse(&a):
@@ -73,7 +73,7 @@ func parseXAdd(c *command.Ctx) (x addition, err *resp.Error) {
 // parseNewID reads an id or, as in 5-*, its milliseconds alone.
 func parseNewID(a *command.Args) newID {
 	b := a.Peek()
-	if t := cText(b); len(b) <= maxIDBytes && len(t) > 2 && string(t[len(t)-2:]) == "-*" {
+	if t := command.CText(b); len(b) <= maxIDBytes && len(t) > 2 && string(t[len(t)-2:]) == "-*" {
 		if ms, ok := ds.ParseUint(t[:len(t)-2]); ok {
 			a.Bytes()
 			return newID{id: shard.StreamID{Ms: ms}, given: true, autoSeq: true}
@@ -116,7 +116,7 @@ func runXAdd(c *command.Ctx) {
 		c.W.Null()
 		return
 	}
-	if s.LastID() == ds.MaxStreamID {
+	if s.LastID() == shard.MaxStreamID {
 		c.W.Error(errIDExhausted)
 		return
 	}

@@ -1,0 +1,166 @@
+package stream
+
+import (
+	"math"
+
+	"kevy/internal/command"
+	"kevy/resp"
+	"kevy/shard"
+)
+
+func xRead() *command.Spec {
+	return &command.Spec{
+		Name: "xread", Arity: -4, Flags: command.ReadOnly | command.Blocking, Category: command.CatStream,
+		Keys:  []command.KeySpec{{Flags: command.RO | command.Access, Keyword: "STREAMS", StartFrom: 1, Last: -1, Step: 1, Limit: 2}},
+		Group: "stream", Since: "5.0.0", Complexity: "O(log N + M) for each stream of N entries of which M are answered",
+		Syntax:  "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+		Summary: "Answers the entries of streams above ids, waiting for one if there is none.",
+		Run:     runXRead,
+	}
+}
+
+var (
+	errUnbalanced = &resp.Error{Code: "ERR", Text: "Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."}
+	errNoGroupArg = &resp.Error{Code: "ERR", Text: "The GROUP option is only supported by XREADGROUP. You called XREAD instead."}
+	errNoAckArg   = &resp.Error{Code: "ERR", Text: "The NOACK option is only supported by XREADGROUP. You called XREAD instead."}
+	errGroupLacks = &resp.Error{Code: "ERR", Text: "Missing GROUP option for XREADGROUP"}
+	errDollar     = &resp.Error{Code: "ERR", Text: "The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, " +
+		"or use the > ID to get new messages. The $ ID would just return an empty result set."}
+	errGreater = &resp.Error{Code: "ERR", Text: "The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."}
+)
+
+// reading is what XREAD and XREADGROUP say.
+type reading struct {
+	count     int64
+	block     bool
+	timeoutMs int64
+	noAck     bool
+	group     []byte // nil for XREAD
+	consumer  []byte
+	keys, ids [][]byte
+}
+
+func parseReading(c *command.Ctx, grouped bool) (r reading, err *resp.Error) {
+	r.count = math.MaxInt64
+	a := c.Scan(1)
+	for a.More() && r.keys == nil {
+		more := a.Len() > 1
+		switch {
+		case more && a.Is("BLOCK"):
+			r.block = true
+			r.timeoutMs = timeoutMs(&a)
+		case more && a.Is("COUNT"):
+			if r.count = a.Int(); r.count <= 0 {
+				r.count = math.MaxInt64
+			}
+		case more && a.Is("STREAMS"):
+			rest := a.Rest()
+			if len(rest)%2 != 0 {
+				a.Fail(errUnbalanced)
+			}
+			r.keys, r.ids = rest[:len(rest)/2], rest[len(rest)/2:]
+		case a.Len() > 2 && a.Is("GROUP"):
+			if !grouped {
+				a.Fail(errNoGroupArg)
+			}
+			r.group, r.consumer = a.Bytes(), a.Bytes()
+		case a.Is("NOACK"):
+			if !grouped {
+				a.Fail(errNoAckArg)
+			}
+			r.noAck = true
+		default:
+			a.Fail(command.ErrSyntax)
+		}
+	}
+	switch {
+	case r.keys == nil:
+		a.Fail(command.ErrSyntax)
+	case grouped && r.group == nil:
+		a.Fail(errGroupLacks)
+	}
+	return r, a.Err()
+}
+
+// fewStreams is for how many streams a handler needs no memory.
+const fewStreams = 4
+
+func runXRead(c *command.Ctx) {
+	r, parseErr := parseReading(c, false)
+	if parseErr != nil {
+		c.W.Error(parseErr)
+		return
+	}
+	var few [fewStreams]shard.StreamID
+	after := few[:0]
+	for i, key := range r.keys {
+		s, err := c.Tx.Stream(key)
+		if err != nil {
+			c.W.Err(err)
+			return
+		}
+		id, parseErr := readAfter(s, r.ids[i])
+		if parseErr != nil {
+			c.W.Error(parseErr)
+			return
+		}
+		after = append(after, id)
+	}
+	m, n := c.W.Begin(), 0
+	for i, key := range r.keys {
+		s, _ := c.Tx.Stream(key) // it is one
+		if s.Len() > 0 && after[i].Less(s.TopID()) {
+			replyStream(c.W, key)
+			from, _ := after[i].Next()
+			replyRange(c.W, s, from, shard.MaxStreamID, false, r.count)
+			n++
+		}
+	}
+	if n == 0 {
+		c.W.NullArray()
+		return
+	}
+	c.W.EndMapEntries(m, n)
+}
+
+// readAfter returns the id above which XREAD reads a stream.
+func readAfter(s shard.StreamView, arg []byte) (id shard.StreamID, err *resp.Error) {
+	switch string(command.CText(arg)) {
+	case "$":
+		return s.LastID(), nil
+	case ">":
+		return id, errGreater
+	case "+":
+		// The last entry, or else what comes next.
+		if s.Len() == 0 {
+			return s.LastID(), nil
+		}
+		id, _ = s.TopID().Prev()
+		return id, nil
+	}
+	id, ok := parseID(arg, 0)
+	if !ok {
+		return id, errID
+	}
+	return id, nil
+}
+
+// replyStream begins what is answered of one stream of several.
+func replyStream(w *resp.Writer, key []byte) {
+	w.MapEntry()
+	w.Bulk(key)
+}
+
+var (
+	errTimeoutNotInt   = &resp.Error{Code: "ERR", Text: "timeout is not an integer or out of range"}
+	errTimeoutNegative = &resp.Error{Code: "ERR", Text: "timeout is negative"}
+)
+
+// timeoutMs returns the next argument as milliseconds to wait.
+func timeoutMs(a *command.Args) int64 {
+	ms := a.AtLeast(math.MinInt64, errTimeoutNotInt)
+	if ms < 0 {
+		a.Fail(errTimeoutNegative)
+	}
+	return ms
+}
