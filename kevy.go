@@ -38,6 +38,9 @@ type DB struct {
 	exec  *exec.Executor
 	pool  sync.Pool // of *session
 
+	closing context.Context // ends when Close begins
+	close   context.CancelFunc
+
 	mu     sync.RWMutex // held for reading by whoever uses the store
 	closed bool         // guarded by mu
 }
@@ -70,15 +73,18 @@ func Open(dir string, options ...Option) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{store: store, exec: exec.New(all.Table(), store, opt.Logger)}, nil
+	db := &DB{store: store, exec: exec.New(all.Table(), store, opt.Logger)}
+	db.closing, db.close = context.WithCancel(context.Background())
+	return db, nil
 }
 
 // Close ends the store: everything committed is on the disk, and the feed's
-// cursors stay good. It waits for calls that are under way; later ones, a second
-// Close among them, return ErrClosed. Another error says that not everything
+// cursors stay good. It waits for calls that are under way; those that wait for a
+// key return ErrClosed, as do later ones, a second Close among them. Another error says that not everything
 // could be made durable: what was acknowledged is as safe as the fsync policy
 // had promised, and the next Open begins a new generation of the feed.
 func (db *DB) Close() error {
+	db.close()
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
@@ -102,8 +108,10 @@ func (db *DB) leave() { db.mu.RUnlock() }
 
 // session is what one call runs commands in.
 type session struct {
-	es *exec.Session
-	w  *resp.Writer
+	db  *DB
+	es  *exec.Session
+	w   *resp.Writer
+	ctx context.Context // of the call, while it runs
 }
 
 func (s *session) ID() uint64          { return 0 }
@@ -112,11 +120,20 @@ func (s *session) Exec() *exec.Session { return s.es }
 
 var _ command.Session = (*session)(nil)
 
+// Park makes a command that waits do so until the call's context ends or the DB
+// is closed.
+func (s *session) Park() (ctx context.Context, done func(), ok bool) {
+	s.es.Waits()
+	ctx, cancel := context.WithCancel(s.ctx)
+	stop := context.AfterFunc(s.db.closing, cancel)
+	return ctx, func() { stop(); cancel() }, true
+}
+
 func (db *DB) session() *session {
 	if s, ok := db.pool.Get().(*session); ok {
 		return s
 	}
-	s := &session{w: resp.NewWriter(3)}
+	s := &session{db: db, w: resp.NewWriter(3)}
 	s.es = db.exec.NewSession(s, s.w)
 	return s
 }
@@ -134,7 +151,9 @@ func (db *DB) put(s *session) {
 //
 // An error with the Code "MISCONF" says that the log cannot be written, as with a
 // full disk: the write may be there after a restart or not. Reads go on. ctx is
-// looked at before the command runs, not while it does.
+// looked at before the command runs, and while it waits: a command like BLPOP
+// that finds nothing waits until it is served, its own timeout passes, ctx ends
+// (its error is returned then) or the DB is closed.
 //
 // Commands on the connection, such as SELECT, MULTI and SUBSCRIBE, are unknown
 // here. Update takes the place of MULTI.
@@ -151,9 +170,18 @@ func (db *DB) Do(ctx context.Context, args ...string) (resp.Reply, error) {
 	defer db.leave()
 	s := db.session()
 	defer db.put(s)
+	s.ctx = ctx
 	db.exec.Do(s.es, bytesOf(args))
+	s.ctx = nil
 	s.es.Settle()
-	return readReply(s.w.Bytes())
+	if s.w.Len() > 0 {
+		return readReply(s.w.Bytes())
+	}
+	// It waited in vain.
+	if err := ctx.Err(); err != nil {
+		return resp.Reply{}, err
+	}
+	return resp.Reply{}, ErrClosed
 }
 
 // checkArgs refuses what no client could send to a server.

@@ -135,7 +135,7 @@ func (tx *Tx) Copy(src []byte, dstDB int, dst []byte) bool {
 	sh, d := tx.at(dst)
 	tx.save(sh, dst)
 	if !tx.replay {
-		tx.touch(sh, dst)
+		tx.touch(sh, dst, fillsAs(kindOf(e)))
 		Rebuild(&tx.commit, tx.db, sh.index, dst, e)
 	}
 	var fresh *ds.Entry
@@ -188,6 +188,7 @@ func (tx *Tx) clear(db int) {
 	tx.mustHoldAll()
 	for _, sh := range tx.set.shards {
 		tx.touchDB(sh, db)
+		tx.noteDB(sh, db)
 		if tx.undo != nil {
 			tx.undo.saveDB(sh, db)
 		}
@@ -211,6 +212,7 @@ func (tx *Tx) SwapDB(a, b int) {
 		}
 		tx.touchSwap(sh, a, b)
 		sh.dbs[a], sh.dbs[b] = sh.dbs[b], sh.dbs[a]
+		tx.noteSwap(sh, a, b)
 	}
 }
 

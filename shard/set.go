@@ -40,6 +40,7 @@ type Shard struct {
 	watches map[string][]*Watch
 	// stale has the names of watched keys that SWAPDB brought when they were overdue.
 	stale   map[string]bool
+	queues  map[string]*Queue // none is empty
 	scratch []byte
 }
 

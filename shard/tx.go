@@ -41,6 +41,9 @@ type Tx struct {
 	undo   *undo
 	eff    [][]byte // scratch: the arguments of an op that had an effect
 
+	ready   []*Queue // of keys that have changed and are waited for, in that order
+	readyAt int      // how many of them NextReady has returned
+
 	hits, misses int64 // values asked for since TakeLookups
 }
 
@@ -210,13 +213,13 @@ func (tx *Tx) save(sh *Shard, key []byte) {
 }
 
 // record begins the op of a change of key with nargs arguments behind it; arg…
-// and recorded follow. What is recorded is also what those who WATCH the key
-// are told. During a replay the three do nothing.
+// and recorded follow. What is recorded is also what those who WATCH the key, or
+// wait for it, are told. During a replay the three do nothing.
 func (tx *Tx) record(sh *Shard, v op.Verb, key []byte, nargs int) {
 	if tx.replay {
 		return
 	}
-	tx.touch(sh, key)
+	tx.touch(sh, key, fills(v))
 	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+2)
 	tx.commit.Arg(key)
 }
@@ -226,7 +229,7 @@ func (tx *Tx) recordSub(sh *Shard, v op.Verb, subcommand string, key []byte, nar
 	if tx.replay {
 		return
 	}
-	tx.touch(sh, key)
+	tx.touch(sh, key, fills(v))
 	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+3)
 	tx.commit.ArgString(subcommand)
 	tx.commit.Arg(key)

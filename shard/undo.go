@@ -57,7 +57,7 @@ func (u *undo) saveDB(sh *Shard, db int) {
 }
 
 // Rollback puts back every value that changed since KeepUndo and forgets the
-// recorded ops. To who watches a key nothing has happened.
+// recorded ops. To who watches a key, or waits for it, nothing has happened.
 func (tx *Tx) Rollback() {
 	steps := tx.undo.steps
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -65,6 +65,7 @@ func (tx *Tx) Rollback() {
 	}
 	tx.undo = nil
 	tx.commit.Reset()
+	tx.forgetReady()
 }
 
 func (s *undoStep) restore() {

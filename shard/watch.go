@@ -107,10 +107,13 @@ func watchName(dst []byte, db int, key []byte) []byte {
 	return append(dst, key...)
 }
 
-// touch dirties the watches of a key that is about to change.
-func (tx *Tx) touch(sh *Shard, key []byte) {
-	if len(sh.watches) > 0 {
+// touch dirties the watches of a key that is about to change and notes that
+// those who wait for it are to be looked at; fills says that the change can be
+// what they wait for.
+func (tx *Tx) touch(sh *Shard, key []byte, fills bool) {
+	if len(sh.watches)+len(sh.queues) > 0 {
 		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
+		tx.note(sh.queues[string(sh.scratch)], fills)
 		if sh.stale[string(sh.scratch)] {
 			delete(sh.stale, string(sh.scratch))
 			if tx.cause == op.Expired {

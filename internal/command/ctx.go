@@ -20,6 +20,9 @@ type Ctx struct {
 	// Session is the connection that the command came from. A family that needs
 	// more of it than the data families do declares an interface and asserts it.
 	Session Session
+
+	wait   Wait // of Block
+	blocks bool // it was called
 }
 
 // Session is what every command may know of its connection.

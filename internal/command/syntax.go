@@ -43,7 +43,7 @@ var typeOfWord = map[string]ArgumentType{
 	"destination-db": IntegerArgument, "limit": IntegerArgument, "rank": IntegerArgument, "num-matches": IntegerArgument, "len": IntegerArgument,
 	"length": IntegerArgument, "bit": IntegerArgument, "client-id": IntegerArgument, "protover": IntegerArgument,
 	"generation": IntegerArgument, "n": IntegerArgument, "ms": IntegerArgument,
-	"score": DoubleArgument, "weight": DoubleArgument,
+	"score": DoubleArgument, "weight": DoubleArgument, "timeout": DoubleArgument,
 	"pattern": PatternArgument, "glob": PatternArgument,
 	"unix-seconds": UnixTimeArgument, "unix-milliseconds": UnixTimeArgument,
 }

@@ -47,8 +47,7 @@ func (e *Engine) expireLoop() {
 				if n > 0 {
 					e.Commit(tx)
 				}
-				e.set.Unlock(held)
-				tx.End()
+				e.release(tx)
 				if n < expireBatch || time.Now().After(deadline) {
 					break
 				}

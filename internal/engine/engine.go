@@ -75,6 +75,7 @@ type Engine struct {
 	rule     atomic.Pointer[RewriteRule]
 	rewrites rewriteHistory
 	closing  atomic.Bool
+	serve    atomic.Pointer[func(tx *shard.Tx) (after func())]
 
 	stop       chan struct{}
 	tendNow    chan struct{}
@@ -108,6 +109,25 @@ func (e *Engine) Commit(tx *shard.Tx) (lsn uint64) {
 	}
 	tx.Committed(lsn)
 	return lsn
+}
+
+// ServeWith sets what is called behind a commit of the engine's own that changed
+// keys for which somebody waits, on the Tx that holds their shards: it serves
+// them. after, if it is not nil, goes on once the shards are unlocked.
+func (e *Engine) ServeWith(fn func(tx *shard.Tx) (after func())) { e.serve.Store(&fn) }
+
+// release unlocks the shards of a Tx of the engine's own, whose ops are
+// committed, once those who wait for them are served.
+func (e *Engine) release(tx *shard.Tx) {
+	var after func()
+	if tx.Ready() {
+		after = (*e.serve.Load())(tx) // nobody can wait without it
+	}
+	e.set.Unlock(tx.Held())
+	tx.End()
+	if after != nil {
+		after()
+	}
 }
 
 // Admit is asked before a write takes any lock: it waits while the log has too

@@ -20,15 +20,10 @@ func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error)
 	committed := false
 	defer func() {
 		s.multi.running = false
-		var lsn uint64
-		if committed {
-			lsn = x.commit(s, x.all)
-		} else {
+		if !committed {
 			s.tx.Rollback()
-			s.seen = max(s.seen, x.store.Set().LastLSN(x.all))
 		}
-		x.release(s, x.all)
-		if lsn != 0 {
+		if lsn, _ := x.end(s); lsn != 0 {
 			s.wrote(start, lsn)
 		}
 	}()

@@ -32,6 +32,7 @@ func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals 
 	for i := range store.Set().Shards() {
 		x.all = append(x.all, i)
 	}
+	store.ServeWith(x.serveEngine)
 	x.admit = append(refusals[:len(refusals):len(refusals)], refuseInMulti, x.refuseUnlogged)
 	return x
 }
@@ -93,14 +94,16 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 		return
 	}
 	start := s.W.Len()
-	held := x.shardsOf(s, spec, args)
-	x.hold(s, held)
+	x.hold(s, x.shardsOf(s, spec, args))
 	x.invoke(s, spec, args, s.tx)
-	lsn := x.commit(s, held)
-	x.release(s, held)
-	// A read may have let an overdue key go; its reply stands all the same.
-	if lsn != 0 && spec.Flags&command.ReadOnly == 0 {
+	lsn, p := x.end(s)
+	// A read may have let an overdue key go; its reply stands all the same. Who
+	// waits has no reply yet.
+	if lsn != 0 && spec.Flags&command.ReadOnly == 0 && p == nil {
 		s.wrote(start, lsn)
+	}
+	if p != nil {
+		x.park(s, p)
 	}
 }
 
@@ -112,22 +115,43 @@ func (x *Executor) hold(s *Session, shards []int) {
 }
 
 // release ends what hold began.
-func (x *Executor) release(s *Session, shards []int) {
+func (x *Executor) release(s *Session) {
 	s.holding = false
-	x.store.Set().Unlock(shards)
+	x.store.Set().Unlock(s.tx.Held())
 	s.tx.End()
+}
+
+// end commits what the Tx recorded, serves the clients that waited for it and
+// unlocks. lsn is 0 if nothing was recorded. If the command waits, p is its place
+// among those who do.
+func (x *Executor) end(s *Session) (lsn uint64, p *parked) {
+	lsn = x.commit(s)
+	var away []unserved
+	if s.tx.Ready() {
+		away = x.serve(s.tx)
+	}
+	if w := s.ctx.Waits(); w != nil {
+		p = x.enqueue(s, w)
+	}
+	x.release(s)
+	if len(away) > 0 {
+		s.holding = true
+		x.serveAway(s.tx, away)
+		s.holding = false
+	}
+	return lsn, p
 }
 
 // commit hands what the Tx recorded to the log and notes how far this session
 // has seen. lsn is 0 if nothing was recorded.
-func (x *Executor) commit(s *Session, held []int) (lsn uint64) {
+func (x *Executor) commit(s *Session) (lsn uint64) {
 	if s.tx.Commit().Ops() > 0 {
 		lsn = x.store.Commit(s.tx)
 		s.seen = max(s.seen, lsn)
-		s.noteWrite(lsn, s.tx.Commit())
+		s.lastLSN, s.lastStreams = lsn, x.streamsOf(s.lastStreams[:0], s.tx.Commit())
 		return lsn
 	}
-	s.seen = max(s.seen, x.store.Set().LastLSN(held))
+	s.seen = max(s.seen, x.store.Set().LastLSN(s.tx.Held()))
 	return 0
 }
 
@@ -141,7 +165,11 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 	}()
 	c := &s.ctx
 	c.Spec, c.Args, c.Tx, c.W, c.Session = spec, args, tx, s.W, s.self
+	c.Unblock()
 	spec.Run(c)
+	if c.Waits() != nil && (s.parker == nil || s.InMulti()) {
+		c.Refuse()
+	}
 	c.Tx = nil
 	if tx != nil {
 		if hits, misses := tx.TakeLookups(); spec.Flags&command.ReadOnly != 0 {
@@ -158,6 +186,7 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 func (x *Executor) survive(s *Session, spec *command.Spec, tx *shard.Tx, p any, start, sent int) {
 	x.stats.panics.Add(1)
 	x.log.Error("a command handler panicked", "command", spec.FullName(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	s.ctx.Unblock()
 	if tx != nil {
 		tx.Commit().Abandon()
 	}
@@ -167,8 +196,12 @@ func (x *Executor) survive(s *Session, spec *command.Spec, tx *shard.Tx, p any, 
 		s.hangUp()
 	}
 	s.W.Truncate(start)
-	s.W.Error(resp.Errorf("ERR", "internal error in '%s' command, see the server's log", spec.FullName()))
+	s.W.Error(internalError(spec))
 	x.count(s, spec, start, sent)
+}
+
+func internalError(spec *command.Spec) *resp.Error {
+	return resp.Errorf("ERR", "internal error in '%s' command, see the server's log", spec.FullName())
 }
 
 // count counts a call whose reply begins at start of what is gathered, or, if

@@ -186,9 +186,8 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
 			s.addShards(q.spec, q.args)
 		}
 	}
-	held := s.shards
 	start := s.W.Len()
-	x.hold(s, held)
+	x.hold(s, s.shards)
 	if s.tx.Dirty(s.watch) {
 		s.W.NullArray()
 	} else {
@@ -201,9 +200,7 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
 			x.invoke(s, q.spec, q.args, tx)
 		}
 	}
-	lsn := x.commit(s, held)
-	x.release(s, held)
-	if lsn != 0 {
+	if lsn, _ := x.end(s); lsn != 0 {
 		s.wrote(start, lsn)
 	}
 }

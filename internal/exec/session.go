@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"sync/atomic"
+
 	"kevy/internal/command"
 	"kevy/internal/op"
 	"kevy/resp"
@@ -13,13 +15,16 @@ type Session struct {
 	// W takes the replies.
 	W *resp.Writer
 
-	x     *Executor
-	self  command.Session // what handlers get as Ctx.Session
-	tx    *shard.Tx
-	ctx   command.Ctx
-	db    int
-	multi transaction
-	watch *shard.Watch
+	x    *Executor
+	self command.Session // what handlers get as Ctx.Session
+	// parker is self if its connection can wait, else nil.
+	parker parker
+	parked atomic.Pointer[parked] // what the session waits as, nil: it does not
+	tx     *shard.Tx
+	ctx    command.Ctx
+	db     int
+	multi  transaction
+	watch  *shard.Watch
 
 	cached  cachedCommand
 	latest  *command.Spec // what came last, nil if it was no command
@@ -63,7 +68,9 @@ type written struct {
 
 // NewSession returns a session whose handlers see self as their session.
 func (x *Executor) NewSession(self command.Session, w *resp.Writer) *Session {
-	return &Session{W: w, x: x, self: self, tx: x.store.NewTx(), watch: x.store.Set().NewWatch()}
+	s := &Session{W: w, x: x, self: self, tx: x.store.NewTx(), watch: x.store.Set().NewWatch()}
+	s.parker, _ = self.(parker)
+	return s
 }
 
 // DB returns the selected database.
@@ -85,18 +92,16 @@ func (s *Session) InMulti() bool { return s.multi.open || s.multi.running }
 // and the shard streams that it is in, which are valid until the next one.
 func (s *Session) LastWrite() (lsn uint64, streams []int) { return s.lastLSN, s.lastStreams }
 
-// noteWrite remembers a commit for LastWrite.
-func (s *Session) noteWrite(lsn uint64, c *op.Commit) {
-	s.lastLSN = lsn
-	s.lastStreams = s.lastStreams[:0]
+// streamsOf adds the shard streams that a commit is in to dst.
+func (x *Executor) streamsOf(dst []int, c *op.Commit) []int {
 	for i := range c.Ops() {
 		stream := c.Stream(i)
 		if stream == op.EveryStream {
-			s.lastStreams = append(s.lastStreams[:0], s.x.all...)
-			return
+			return append(dst[:0], x.all...)
 		}
-		s.lastStreams = insertSorted(s.lastStreams, stream)
+		dst = insertSorted(dst, stream)
 	}
+	return dst
 }
 
 // LastCommand returns the command that came last, refused or queued ones

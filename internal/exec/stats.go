@@ -23,6 +23,8 @@ type Stats struct {
 	commands     []commandCounters // by command.Spec.Number
 	hits, misses atomic.Int64
 	panics       atomic.Int64
+	blocked      atomic.Int64
+	timed        atomic.Int64 // of those blocked
 
 	mu     sync.RWMutex
 	errors map[string]*atomic.Int64 // by code; the map is guarded by mu
@@ -80,6 +82,17 @@ func (st *Stats) KeyspaceHits() int64 { return st.hits.Load() }
 
 // KeyspaceMisses returns how often a command that reads did not find its key.
 func (st *Stats) KeyspaceMisses() int64 { return st.misses.Load() }
+
+// Blocked returns how many commands wait at the moment, and how many of them
+// with a timeout.
+func (st *Stats) Blocked() (all, timed int64) { return st.blocked.Load(), st.timed.Load() }
+
+func (st *Stats) countBlocked(p *parked, by int64) {
+	st.blocked.Add(by)
+	if p.wait.TimeoutMs > 0 {
+		st.timed.Add(by)
+	}
+}
 
 // Panics returns how many handlers panicked.
 func (st *Stats) Panics() int64 { return st.panics.Load() }

@@ -51,7 +51,7 @@ type client struct {
 	closing       bool // after the replies so far
 
 	idleSince atomic.Int64 // on the server's clock; busy while commands run
-	blocked   atomic.Bool
+	blocked   atomic.Bool  // by the feed
 	unsent    atomic.Int64 // bytes of a large write that goes on
 	killed    atomic.Bool
 
@@ -246,8 +246,10 @@ func (c *client) overOutputLimit(bytes int) {
 // HangUp ends the connection after the replies so far.
 func (c *client) HangUp() { c.closing = true }
 
-// kill ends the connection from another goroutine, at once.
+// kill ends the connection from another goroutine, at once: a command that waits
+// is served nothing any more.
 func (c *client) kill() {
 	c.killed.Store(true)
+	c.es.Abandon()
 	_ = c.conn.Close()
 }

@@ -67,7 +67,7 @@ func (c *client) describe() connection.Client {
 		DB: st.db, Multi: st.multi, Flags: st.flags, QueryBytes: st.queryBytes, QueryFree: st.queryFree,
 		MultiBytes: st.multiBytes, ReplySize: st.replySize, Unsent: int(c.unsent.Load()), TotalBytes: st.totalBytes, Proto: st.proto,
 	}
-	if c.blocked.Load() {
+	if c.blocked.Load() || c.es.Parked() {
 		cl.Flags |= connection.Blocked
 	}
 	if st.latest != nil {
@@ -111,6 +111,14 @@ func (s *Server) Kill(id uint64) bool {
 	}
 	c.kill()
 	return true
+}
+
+// Unblock implements connection.Server.
+func (s *Server) Unblock(id uint64, withError bool) bool {
+	s.mu.Lock()
+	c := s.clients[id]
+	s.mu.Unlock()
+	return c != nil && c.es.Unblock(withError)
 }
 
 // ConnectedClients returns the number of connections.

@@ -184,8 +184,10 @@ func (s *Server) infoClients(f *fields) {
 	f.num("maxclients", s.cfg.MaxClients.Load())
 	f.num("client_recent_max_input_buffer", int64(maxInput))
 	f.num("client_recent_max_output_buffer", int64(maxOutput))
-	f.num("blocked_clients", s.stats.blocked.Load())
-	f.zero("tracking_clients", "clients_in_timeout_table")
+	blocked, timed := s.exec.Stats().Blocked()
+	f.num("blocked_clients", blocked+s.stats.blocked.Load())
+	f.zero("tracking_clients")
+	f.num("clients_in_timeout_table", timed)
 }
 
 func (s *Server) infoMemory(f *fields) {

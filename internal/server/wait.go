@@ -6,19 +6,33 @@ import (
 	"time"
 )
 
-// Block prepares the connection for a command that waits: what was gathered is
+// Block prepares the connection for a command that waits for the feed, as Park
+// does for one that waits for keys.
+func (c *client) Block() (ctx context.Context, done func(), ok bool) {
+	ctx, ready, ok := c.Park()
+	if !ok {
+		return nil, nil, false
+	}
+	c.srv.stats.blocked.Add(1)
+	c.blocked.Store(true)
+	return ctx, func() {
+		ready()
+		c.blocked.Store(false)
+		c.srv.stats.blocked.Add(-1)
+	}, true
+}
+
+// Park prepares the connection for a command that waits: what was gathered is
 // sent, and the returned context ends when the peer hangs up or the server
 // stops. The command calls done when it no longer waits. ok is false if the
 // connection is gone already.
-func (c *client) Block() (ctx context.Context, done func(), ok bool) {
+func (c *client) Park() (ctx context.Context, done func(), ok bool) {
 	if !c.flush() {
 		return nil, nil, false
 	}
 	c.es.Waits()
 	c.publish()
 	ctx, cancel := context.WithCancel(context.Background())
-	c.srv.stats.blocked.Add(1)
-	c.blocked.Store(true)
 	watched := make(chan struct{})
 	if c.raw == nil {
 		close(watched)
@@ -34,8 +48,6 @@ func (c *client) Block() (ctx context.Context, done func(), ok bool) {
 		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 		<-watched
 		_ = c.conn.SetReadDeadline(time.Time{})
-		c.blocked.Store(false)
-		c.srv.stats.blocked.Add(-1)
 	}, true
 }
 
