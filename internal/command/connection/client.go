@@ -14,9 +14,9 @@ func client(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "client", Arity: -2, Group: "connection", Since: "2.4.0",
 		Summary:     "Commands about connections.",
-		Differences: "CACHING, GETREDIR, NO-EVICT, PAUSE, REPLY, TRACKING, TRACKINGINFO, UNBLOCK and UNPAUSE are not there yet. SETINFO is that of Redis 7.2.",
+		Differences: "CACHING, GETREDIR, NO-EVICT, PAUSE, REPLY, TRACKING, TRACKINGINFO and UNPAUSE are not there yet. SETINFO is that of Redis 7.2.",
 		Sub: []*command.Spec{
-			clientGetName(), clientHelp(), clientID(), clientInfo(), clientKill(srv), clientList(srv), clientSetInfo(), clientSetName(),
+			clientGetName(), clientHelp(), clientID(), clientInfo(), clientKill(srv), clientList(srv), clientSetInfo(), clientSetName(), clientUnblock(srv),
 		},
 	}
 }
@@ -142,4 +142,6 @@ var clientHelpLines = []string{
 	"    * LIB-VER: the client lib version.",
 	"SETNAME <name>",
 	"    Assign the name <name> to the current connection.",
+	"UNBLOCK <clientid> [TIMEOUT|ERROR]",
+	"    Unblock the specified blocked client.",
 }

@@ -45,6 +45,9 @@ type Server interface {
 	Clients() []Client
 	// Kill ends another connection and reports whether there was one.
 	Kill(id uint64) bool
+	// Unblock ends the wait of a connection's command, as its timeout would or
+	// with an error, and reports whether it waited.
+	Unblock(id uint64, withError bool) bool
 }
 
 // Commands returns the family.
