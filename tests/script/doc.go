@@ -19,6 +19,7 @@
 //	C1! *1\r\n$4\r\n…   sends raw bytes and reads what comes until the server falls silent
 //	close C1            closes the connection; its name can be used again
 //	sleep 20            waits, in milliseconds
+//	blocked 2           waits until the server says that so many clients are blocked
 //	C1> =id GET k       keeps the reply's text; ${id} stands for it in later steps and replies, ${id.0} for
 //	                    that of an aggregate's first element
 //

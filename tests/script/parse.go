@@ -34,7 +34,7 @@ type Case struct {
 type Step struct {
 	Line int
 	Text string
-	// Conn is the connection's name; op one of > >> < ! close sleep.
+	// Conn is the connection's name; op one of > >> < ! close sleep blocked.
 	conn, op, arg string
 	save          string
 	rules         rules
@@ -131,6 +131,9 @@ func parseStep(line string) *Step {
 	if ms, ok := strings.CutPrefix(line, "sleep "); ok {
 		return &Step{Text: line, op: "sleep", arg: ms}
 	}
+	if n, ok := strings.CutPrefix(line, "blocked "); ok {
+		return &Step{Text: line, op: "blocked", arg: n}
+	}
 	if name, ok := strings.CutPrefix(line, "close "); ok {
 		return &Step{Text: line, op: "close", conn: name}
 	}
@@ -152,7 +155,8 @@ func (s *Step) addWant(line string, at int) error {
 	} else if rest, ok := strings.CutPrefix(line, "3: "); ok {
 		protos, line = []int{3}, rest
 	}
-	if s.op == ">>" || s.op == "sleep" || s.op == "close" {
+	switch s.op {
+	case ">>", "sleep", "close", "blocked":
 		return fmt.Errorf("a reply under a step that reads none")
 	}
 	// Texts inside aggregates may hold commas and brackets, so only what the directives compare

@@ -192,6 +192,8 @@ func (e *execution) do(s *Step, expected int) ([]item, error) {
 		d, err := s.sleep()
 		time.Sleep(d)
 		return nil, err
+	case "blocked":
+		return nil, e.awaitBlocked(s.arg)
 	case "close":
 		if c := e.conns[s.conn]; c != nil {
 			delete(e.conns, s.conn)
@@ -264,6 +266,27 @@ func (e *execution) do(s *Step, expected int) ([]item, error) {
 		timeout = 2 * silence
 	}
 	return []item{read(c, timeout)}, nil
+}
+
+// awaitBlocked returns once so many clients are blocked, which a connection of its own asks for.
+func (e *execution) awaitBlocked(count string) error {
+	c, err := e.conn("")
+	if err != nil {
+		return err
+	}
+	want := "blocked_clients:" + count + "\r\n"
+	for deadline := time.Now().Add(replyTimeout); ; time.Sleep(time.Millisecond) {
+		c.SetDeadline(deadline)
+		r, err := c.Do("INFO", "clients")
+		switch {
+		case err != nil:
+			return fmt.Errorf("INFO: %w", err)
+		case strings.Contains(string(r.Text), want):
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("there are not %s blocked clients: %s", count, r.Text)
+		}
+	}
 }
 
 // expand puts saved replies in the place of ${name}.

@@ -1,13 +1,11 @@
-// Package commandtest runs a family's scripts in process, on a bare keyspace
-// without a server, and holds what a script cannot say: after each case the
-// keyspace equals what a replay of the recorded ops makes of it.
+// Package commandtest runs a family's scripts in process, without a network, and
+// holds what a script cannot say: after each case the keyspace equals what a
+// recovery from the log makes of it.
 package commandtest
 
 import (
 	"bytes"
 	"fmt"
-	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +16,6 @@ import (
 	"kevy/internal/op"
 	"kevy/resp"
 	"kevy/shard"
-	"kevy/tests/script"
 )
 
 const (
@@ -26,7 +23,8 @@ const (
 	dbs    = 16
 )
 
-// store is a keyspace, the ops that made it, and the commands to run on it.
+// store is a bare keyspace, the ops that made it, and the commands to run on it,
+// one at a time.
 type store struct {
 	mu    sync.Mutex // one command at a time
 	table *command.Table
@@ -34,25 +32,6 @@ type store struct {
 	all   []int
 	pos   op.LogPosition
 	log   []byte
-}
-
-// Scripts runs every testdata/*.txt of the calling package with the commands of
-// the families.
-func Scripts(t *testing.T, families ...[]*command.Spec) {
-	t.Helper()
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts under testdata: %v", err)
-	}
-	for _, file := range files {
-		st := newStore(families...)
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			script.Run(t, file, script.Target{
-				Dial:      st.dial,
-				AfterCase: func(t testing.TB, c *script.Case) { st.checkReplay(t) },
-			})
-		})
-	}
 }
 
 func newStore(families ...[]*command.Spec) *store {
@@ -91,7 +70,7 @@ func (st *store) checkReplay(t testing.TB) {
 	}
 }
 
-// session is one in-process connection.
+// session runs commands on a store.
 type session struct {
 	st *store
 	id uint64
@@ -100,42 +79,8 @@ type session struct {
 	w  *resp.Writer
 }
 
-func (s *session) ID() uint64    { return s.id }
-func (s *session) DB() int       { return s.db }
-func (s *session) Select(db int) { s.db = db }
-
-func (st *store) dial() (net.Conn, error) {
-	client, server := net.Pipe()
-	go st.serve(server)
-	return client, nil
-}
-
-func (st *store) serve(conn net.Conn) {
-	defer conn.Close()
-	s := &session{st: st, tx: st.set.NewTx(&st.pos), w: resp.NewWriter(2)}
-	r := resp.NewReader(conn, resp.DefaultLimits())
-	for {
-		args, ok, err := r.Next()
-		switch {
-		case err != nil:
-			s.w.Err(err)
-			_, _ = conn.Write(s.w.Bytes())
-			return
-		case ok:
-			s.do(args)
-			continue
-		}
-		if s.w.Len() > 0 {
-			if _, err := conn.Write(s.w.Bytes()); err != nil {
-				return
-			}
-			s.w.Reset()
-		}
-		if r.Fill() != nil {
-			return
-		}
-	}
-}
+func (s *session) ID() uint64 { return s.id }
+func (s *session) DB() int    { return s.db }
 
 func (s *session) do(args [][]byte) {
 	st := s.st
@@ -143,7 +88,7 @@ func (s *session) do(args [][]byte) {
 	defer st.mu.Unlock()
 	spec := st.table.Lookup(args)
 	if spec == nil || spec.Run == nil {
-		s.builtin(args)
+		s.w.Error(resp.Errorf("ERR", "unknown command '%s'", args[0]))
 		return
 	}
 	if !spec.ArityFits(len(args)) {
@@ -152,7 +97,11 @@ func (s *session) do(args [][]byte) {
 	}
 	st.set.Lock(st.all)
 	s.tx.Begin(st.all, s.db, time.Now().UnixMilli())
-	spec.Run(&command.Ctx{Spec: spec, Args: args, Tx: s.tx, W: s.w, Session: s})
+	c := &command.Ctx{Spec: spec, Args: args, Tx: s.tx, W: s.w, Session: s}
+	spec.Run(c)
+	if c.Waits() != nil {
+		c.Refuse()
+	}
 	s.commit()
 	s.tx.End()
 	st.set.Unlock(st.all)
@@ -161,32 +110,6 @@ func (s *session) do(args [][]byte) {
 func (s *session) commit() {
 	if c := s.tx.Commit(); c.Ops() > 0 {
 		s.st.log = c.AppendTo(s.st.log, len(s.st.log) == 0)
-	}
-}
-
-// builtin stands in for the few commands of other families that the script
-// runner itself needs.
-func (s *session) builtin(args [][]byte) {
-	switch {
-	case command.EqualFold(args[0], "HELLO") && len(args) == 2:
-		s.w.SetProto(int(args[1][0] - '0'))
-		s.w.Map(0)
-	case command.EqualFold(args[0], "SELECT") && len(args) == 2:
-		n, _ := command.ParseInt(args[1])
-		s.db = int(n)
-		s.w.OK()
-	case command.EqualFold(args[0], "PING"):
-		s.w.Simple("PONG")
-	case command.EqualFold(args[0], "FLUSHALL"):
-		s.st.set.Lock(s.st.all)
-		s.tx.Begin(s.st.all, s.db, time.Now().UnixMilli())
-		s.tx.FlushAll()
-		s.commit()
-		s.tx.End()
-		s.st.set.Unlock(s.st.all)
-		s.w.OK()
-	default:
-		s.w.Error(resp.Errorf("ERR", "unknown command '%s'", args[0]))
 	}
 }
 
