@@ -1,4 +1,4 @@
-// Package list has the commands on lists, but those that wait.
+// Package list has the commands on lists.
 package list
 
 import (
@@ -13,6 +13,7 @@ func Commands() []*command.Spec {
 		lLen(), lRange(), lIndex(), lPos(),
 		lSet(), lInsert(), lRem(), lTrim(),
 		lMove(), rPopLPush(),
+		blPop(), brPop(), blMPop(), blMove(), brPopLPush(),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"kevy/internal/command"
+	"kevy/shard"
 )
 
 func lMove() *command.Spec {
@@ -30,7 +31,7 @@ func rPopLPush() *command.Spec {
 		Group: "list", Since: "1.2.0", Complexity: "O(1)",
 		Syntax:  "source destination",
 		Summary: "Moves the last element of a list before the first of another, or of the same; answers it.",
-		Run:     func(c *command.Ctx) { move(c, right, left) },
+		Run:     func(c *command.Ctx) { moveIfAny(c, right, left) },
 	}
 }
 
@@ -41,20 +42,24 @@ func runLMove(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
-	move(c, from, to)
+	moveIfAny(c, from, to)
 }
 
-func move(c *command.Ctx, from, to side) {
-	src, dst := c.Key(1), c.Key(2)
+func moveIfAny(c *command.Ctx, from, to side) {
 	l, ok := view(c)
-	if !ok {
-		return
-	}
-	elem, ok := from.end(l)
-	if !ok {
+	switch {
+	case !ok:
+	case l.Exists():
+		move(c, l, from, to)
+	default:
 		c.W.Null()
-		return
 	}
+}
+
+// move moves an element of l, which the first argument names and which is there.
+func move(c *command.Ctx, l shard.ListView, from, to side) {
+	src, dst := c.Key(1), c.Key(2)
+	elem, _ := from.end(l)
 	// The push comes first: a list that gives its only element to itself is
 	// never empty, and so it stays, with its expiry. Where both lists are one
 	// and both ends too, what the pop takes is the copy, which is as good.

@@ -1,6 +1,8 @@
 package list
 
 import (
+	"math"
+
 	"kevy/internal/command"
 	"kevy/resp"
 )
@@ -61,14 +63,14 @@ func popCount(c *command.Ctx, from side) {
 	case !l.Exists():
 		c.W.NullArray()
 	default:
-		popArray(c, from, c.Key(1), int(min(count, int64(l.Len()))))
+		popArray(c, from, c.Key(1), count)
 	}
 }
 
-// popArray removes up to n elements and replies with them.
-func popArray(c *command.Ctx, from side, key []byte, n int) {
+// popArray removes up to count elements and replies with them.
+func popArray(c *command.Ctx, from side, key []byte, count int64) {
 	m := c.W.Begin()
-	n, err := from.pop(c.Tx, key, n, c.W.Bulk)
+	n, err := from.pop(c.Tx, key, int(min(count, math.MaxInt)), c.W.Bulk)
 	if err != nil {
 		c.W.Err(err)
 		return
@@ -91,34 +93,28 @@ var errCount = &resp.Error{Code: "ERR", Text: "count should be greater than 0"}
 
 func runLMPop(c *command.Ctx) {
 	a := c.Scan(1)
-	keys := a.CountedKeys(command.ErrSyntax)
-	from := parseSide(&a)
-	count := int64(1)
-	if a.Len() > 0 {
-		if !a.Is("COUNT") {
-			a.Fail(command.ErrSyntax)
-		}
-		count = a.AtLeast(1, errCount)
-		if a.Len() > 0 {
-			a.Fail(command.ErrSyntax)
-		}
-	}
+	keys, p := parseMPop(&a)
 	if err := a.Err(); err != nil {
 		c.W.Error(err)
 		return
 	}
-	for _, key := range keys {
-		l, err := c.Tx.List(key)
-		if err != nil {
-			c.W.Err(err)
-			return
+	if !p.first(c, keys) {
+		c.W.NullArray()
+	}
+}
+
+// parseMPop reads what LMPOP and BLMPOP share: the keys, the side and how many.
+func parseMPop(a *command.Args) (keys [][]byte, p popping) {
+	keys = a.CountedKeys(command.ErrSyntax)
+	p = popping{from: parseSide(a), count: 1}
+	if a.Len() > 0 {
+		if !a.Is("COUNT") {
+			a.Fail(command.ErrSyntax)
 		}
-		if l.Exists() {
-			c.W.Array(2)
-			c.W.Bulk(key)
-			popArray(c, from, key, int(min(count, int64(l.Len()))))
-			return
+		p.count = a.AtLeast(1, errCount)
+		if a.Len() > 0 {
+			a.Fail(command.ErrSyntax)
 		}
 	}
-	c.W.NullArray()
+	return keys, p
 }
