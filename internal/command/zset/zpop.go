@@ -100,47 +100,35 @@ var errCount = &resp.Error{Code: "ERR", Text: "count should be greater than 0"}
 
 func runZMPop(c *command.Ctx) {
 	a := c.Scan(1)
-	keys := a.CountedKeys(command.ErrSyntax)
-	from := lowest
-	switch {
-	case a.Is("MIN"):
-	case a.Is("MAX"):
-		from = highest
-	default:
-		a.Fail(command.ErrSyntax)
-	}
-	count := int64(1)
-	if a.More() {
-		if !a.Is("COUNT") {
-			a.Fail(command.ErrSyntax)
-		}
-		count = a.AtLeast(1, errCount)
-		if a.Len() > 0 {
-			a.Fail(command.ErrSyntax)
-		}
-	}
+	keys, p := parseMPop(&a)
 	if err := a.Err(); err != nil {
 		c.W.Error(err)
 		return
 	}
-	for _, key := range keys {
-		z, err := c.Tx.ZSet(key)
-		if err != nil {
-			c.W.Err(err)
-			return
+	if !p.first(c, keys) {
+		c.W.NullArray()
+	}
+}
+
+// parseMPop reads what ZMPOP and BZMPOP share: the keys, the end and how many.
+func parseMPop(a *command.Args) (keys [][]byte, p popping) {
+	keys = a.CountedKeys(command.ErrSyntax)
+	p = popping{from: lowest, count: 1}
+	switch {
+	case a.Is("MIN"):
+	case a.Is("MAX"):
+		p.from = highest
+	default:
+		a.Fail(command.ErrSyntax)
+	}
+	if a.More() {
+		if !a.Is("COUNT") {
+			a.Fail(command.ErrSyntax)
 		}
-		if z.Exists() {
-			n := int(min(count, int64(z.Len())))
-			c.W.Array(2)
-			c.W.Bulk(key)
-			c.W.Array(n)
-			from.take(c, key, z, n, func(member []byte, score float64) {
-				c.W.Array(2)
-				c.W.Bulk(member)
-				c.W.Double(score)
-			})
-			return
+		p.count = a.AtLeast(1, errCount)
+		if a.Len() > 0 {
+			a.Fail(command.ErrSyntax)
 		}
 	}
-	c.W.NullArray()
+	return keys, p
 }

@@ -1,4 +1,4 @@
-// Package zset has the commands on sorted sets, but those that wait for one.
+// Package zset has the commands on sorted sets.
 //
 // A score of -0 is 0: the two are equal in every order, and redis-server keeps
 // and answers the one or the other depending on how the sorted set is encoded.
@@ -15,7 +15,7 @@ func Commands() []*command.Spec {
 		zAdd(), zIncrBy(), zRem(), zCard(), zScore(), zMScore(), zRank(), zRevRank(), zCount(), zLexCount(),
 		zRange(), zRevRange(), zRangeByScore(), zRevRangeByScore(), zRangeByLex(), zRevRangeByLex(), zRangeStore(),
 		zRemRangeByRank(), zRemRangeByScore(), zRemRangeByLex(),
-		zPopMin(), zPopMax(), zMPop(), zRandMember(),
+		zPopMin(), zPopMax(), zMPop(), bzPopMin(), bzPopMax(), bzMPop(), zRandMember(),
 		zUnion(), zUnionStore(), zInter(), zInterCard(), zInterStore(), zDiff(), zDiffStore(),
 		zScan(),
 	}
