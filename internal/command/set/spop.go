@@ -10,9 +10,10 @@ func sPop() *command.Spec {
 		Name: "spop", Arity: -2, Flags: command.Write | command.Fast, Category: command.CatSet,
 		Keys: command.One(1, command.RW|command.Access|command.Delete), Tips: []string{"nondeterministic_output"},
 		Group: "set", Since: "1.0.0", Complexity: "O(N) for N members asked for, of the set if that is a third of it or more",
-		Syntax:  "key [count]",
-		Summary: "Removes members picked at random and answers them.",
-		Run:     runSPop,
+		Syntax:      "key [count]",
+		Summary:     "Removes members picked at random and answers them.",
+		Differences: "A set of which few members are left keeps its encoding; Redis builds it anew.",
+		Run:         runSPop,
 	}
 }
 
