@@ -32,6 +32,8 @@ type Difference struct {
 	// What is a short text that names the kind of difference, for telling two of them apart.
 	What      string
 	Want, Got string
+	// after says that Pair.After found it.
+	after bool
 }
 
 func (d *Difference) String() string {
@@ -155,7 +157,7 @@ func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 	}
 	diff, err := p.After()
 	if diff != nil {
-		diff.Index, diff.Step = len(steps)-1, steps[len(steps)-1]
+		diff.Index, diff.Step, diff.after = len(steps)-1, steps[len(steps)-1], true
 	}
 	return diff, err
 }

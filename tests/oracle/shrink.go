@@ -9,6 +9,11 @@ import (
 // refining when the time is over and returns the shortest list so far.
 func (p *Pair) Shrink(steps []Step, found *Difference, limit time.Duration) ([]Step, *Difference) {
 	deadline := time.Now().Add(limit)
+	if after := p.After; !found.after {
+		// Restarts would take most of the time.
+		p.After = nil
+		defer func() { p.After = after }()
+	}
 	best, bestDiff := append([]Step{}, steps[:found.Index+1]...), found
 	// A difference of the whole keyspace shows at the next look, so look often when there is little to run.
 	try := func(candidate []Step) bool {
