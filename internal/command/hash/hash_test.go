@@ -47,6 +47,17 @@ func TestAllocations(t *testing.T) {
 			{"HRANDFIELD h", 0},
 			{"HRANDFIELD h -100 WITHVALUES", 0},
 			{"HRANDFIELD h 1000000", 0},
+			{"HTTL h FIELDS 2 1 nosuch", 0},
+			{"HPERSIST h FIELDS 2 1 nosuch", 0},
+			{"HGETDEL h FIELDS 1 nosuch", 0},
+			{"HPEXPIREAT h 33177117420000 FIELDS 2 1 nosuch", 0},
+			{"HEXPIRE h 1000 GT FIELDS 2 1 2", 1},
+			{"HGETEX h FIELDS 2 1 nosuch", 0},
+			{"HGETEX h EX 1000 FIELDS 2 1 nosuch", 0},
+			{"HSETEX h FXX EX 1000 FIELDS 2 1 a 2 b", 6},
+			{"HSETEX h KEEPTTL FIELDS 2 2 a 3 b", 2},
+			{"HINCRBY h n 12345", 0},
+			{"HLEN h", 0},
 		} {
 			if got := r.Allocs(strings.Fields(c.command)...); got > c.allocs {
 				t.Errorf("%s of %d fields allocates %v times, want %v", c.command, size, got, c.allocs)

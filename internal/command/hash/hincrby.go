@@ -60,7 +60,7 @@ func runHIncrBy(c *command.Ctx) {
 // setKeepingTTL sets a field of the hash h that the first argument names; a
 // deadline of the field stays.
 func setKeepingTTL(c *command.Ctx, h shard.HashView, field, value []byte) (err error) {
-	if h.Expires() {
+	if at, _ := h.Deadline(field); at != 0 {
 		_, err = c.Tx.HSetKeepTTL(c.Key(1), field, bytes.Clone(value)) // value may be on the stack
 	} else {
 		_, err = c.Tx.HSet(c.Key(1), field, value)
