@@ -79,9 +79,9 @@ const MaxFieldDeadlineMs = 1<<46 - 1
 // HPersist takes the deadlines of fields of the key's hash away (ops HPEXPIREAT
 // and HPERSIST of those that had one). The first is for a redis-server that
 // loads the log when the old deadline has passed: its HPERSIST would take the
-// field for gone, its HPEXPIREAT does not. report, unless nil, is called for each field in order
-// with whether it exists and whether it had a deadline. The error is
-// ErrWrongType.
+// field for gone, its HPEXPIREAT does not. report, unless nil, is called for
+// each field in order with whether it exists and whether it had a deadline. The
+// error is ErrWrongType.
 func (tx *Tx) HPersist(key []byte, fields [][]byte, report func(found, had bool)) error {
 	sh, d := tx.at(key)
 	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
