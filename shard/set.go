@@ -111,6 +111,15 @@ func (s *Set) PauseExpiry(pause bool) { s.expiryPaused.Store(pause) }
 // ExpiryPaused reports whether overdue keys stay until somebody asks for them.
 func (s *Set) ExpiryPaused() bool { return s.expiryPaused.Load() }
 
+// Replace takes over the tables of another keyspace of as many shards and
+// databases, which is not used any more. To who watches a key nothing happens:
+// the caller has seen that both hold the same. Every shard of s must be locked.
+func (s *Set) Replace(other *Set) {
+	for i, sh := range s.shards {
+		sh.dbs = other.shards[i].dbs
+	}
+}
+
 // ShardOf returns the shard that a key lives in.
 func (s *Set) ShardOf(key []byte) int {
 	if len(s.shards) == 1 {

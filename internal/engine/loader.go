@@ -11,13 +11,14 @@ import (
 	"kevy/shard"
 )
 
-// loader interprets the log into the keyspace while it is recovered. It
-// implements aof.Sink.
+// loader interprets the log into a keyspace while it is read. It implements
+// aof.Sink.
 type loader struct {
 	e       *Engine
+	set     *shard.Set
 	tx      *shard.Tx
 	scanner op.Scanner
-	counted *feed.Recovery
+	counted *feed.Recovery // nil where the feed knows the log already
 
 	baseDB    int // the database that the base is in
 	foreignDB int // the database that another server's commands are in
@@ -25,8 +26,8 @@ type loader struct {
 	misfits   int // ops that were left out
 }
 
-func newLoader(e *Engine, counted *feed.Recovery) *loader {
-	l := &loader{e: e, tx: e.NewTx(), counted: counted}
+func newLoader(e *Engine, set *shard.Set, counted *feed.Recovery) *loader {
+	l := &loader{e: e, set: set, tx: set.NewTx(&e.pos), counted: counted}
 	l.tx.BeginReplay(e.all, e.NowMs())
 	return l
 }
@@ -35,10 +36,18 @@ func newLoader(e *Engine, counted *feed.Recovery) *loader {
 func (l *loader) keys() []shard.DBStats { return l.tx.Stats() }
 
 func (l *loader) Position(stream int, generation, next uint64) error {
+	if l.counted == nil {
+		return nil
+	}
 	return l.counted.Position(stream, generation, next)
 }
 
-func (l *loader) Generation(draw, lsn uint64) error { return l.counted.Generation(draw, lsn) }
+func (l *loader) Generation(draw, lsn uint64) error {
+	if l.counted == nil {
+		return nil
+	}
+	return l.counted.Generation(draw, lsn)
+}
 
 func (l *loader) BasePayload(payload []byte) error {
 	l.scanner.Reset(payload, l.baseDB)
@@ -79,7 +88,9 @@ func tooFewDatabases(db, dbs int) error {
 }
 
 func (l *loader) Block(b aof.BlockHeader, payload []byte) error {
-	l.counted.Block(b.FirstLSN, len(payload))
+	if l.counted != nil {
+		l.counted.Block(b.FirstLSN, len(payload))
+	}
 	l.scanner.Reset(payload, 0)
 	ops := 0
 	for {
@@ -94,9 +105,12 @@ func (l *loader) Block(b aof.BlockHeader, payload []byte) error {
 			return fmt.Errorf("LSN %d: %w", b.FirstLSN+uint64(ops), err)
 		}
 		ops++
+		if l.counted == nil {
+			continue
+		}
 		stream := op.EveryStream
 		if key := f.Key(); key != nil {
-			stream = l.e.set.ShardOf(key)
+			stream = l.set.ShardOf(key)
 		}
 		l.counted.Op(stream)
 	}

@@ -245,7 +245,7 @@ func (e *Engine) readSidecars() (s *persist.Sidecars, newHistory string, err err
 
 // recover loads the log into the keyspace and returns what it found.
 func (e *Engine) recover(counted *feed.Recovery, sidecars *persist.Sidecars) (facts persist.Recovered, err error) {
-	l := newLoader(e, counted)
+	l := newLoader(e, e.set, counted)
 	opt := e.logOptions()
 	opt.KnownDurableLSN = sidecars.KnownDurableLSN()
 	log, report, err := aof.Recover(opt, e.opt.Recover, l)
