@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 
 	"kevy/internal/ds"
@@ -45,7 +46,18 @@ type Info struct {
 	Encoding string
 	Value    []byte // of a string; read-only and valid until the key changes
 	IdleSec  int64
+	UsedSec  int64 // the unix second of the last use, modulo 2^31
 	Bytes    int64 // an estimate of what the key and its value occupy
+}
+
+// RefCount is what OBJECT REFCOUNT answers. Redis has one object for each integer
+// below 10000, with a count that stands for ever.
+func (i *Info) RefCount() int64 {
+	const sharedDigits = 4
+	if i.Encoding == "int" && len(i.Value) <= sharedDigits && i.Value[0] != '-' {
+		return math.MaxInt32
+	}
+	return 1
 }
 
 // Info returns what is known of a key without counting as an access; ok is
@@ -55,7 +67,9 @@ func (tx *Tx) Info(key []byte) (info Info, ok bool) {
 	if e == nil {
 		return Info{}, false
 	}
-	info = Info{Kind: kindOf(e), Value: e.Value(), IdleSec: tx.idleSec(e), Bytes: int64(e.MemBytes())}
+	info = Info{
+		Kind: kindOf(e), Value: e.Value(), IdleSec: tx.idleSec(e), UsedSec: int64(e.LRU() & accessMask), Bytes: int64(e.MemBytes()),
+	}
 	if o := e.Object(); o != nil {
 		info.Encoding = o.Encoding()
 	} else {
@@ -272,6 +286,18 @@ func (tx *Tx) PrefixStats(prefix []byte) (keys, expires int) {
 		})
 	}
 	return keys, expires
+}
+
+// Shape describes the tables of the selected database, and says how many of its
+// keys have a deadline. All shards must be held.
+func (tx *Tx) Shape() (shape ds.Shape, deadlines int) {
+	tx.mustHoldAll()
+	for _, sh := range tx.set.shards {
+		d := &sh.dbs[tx.db]
+		shape.Add(d.keys.Shape())
+		deadlines += d.deadlines.Len()
+	}
+	return shape, deadlines
 }
 
 // cursorBits is the part of a SCAN cursor that is the table's own; above it

@@ -24,6 +24,15 @@ func (tx *Tx) Value(key []byte) (v Value, ok bool) {
 	return ValueOf(e), true
 }
 
+// Peek is Value without counting as a use of the key.
+func (tx *Tx) Peek(key []byte) (v Value, ok bool) {
+	e := tx.lookup(key)
+	if e == nil {
+		return Value{}, false
+	}
+	return ValueOf(e), true
+}
+
 // Put makes the key hold a value that was made outside of the keyspace, and
 // expire at a unix time in milliseconds, 0 for never; what it held is replaced. A
 // collection, which must not be empty, is the keyspace's from now on. The ops are

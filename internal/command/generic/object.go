@@ -1,8 +1,6 @@
 package generic
 
 import (
-	"math"
-
 	"kevy/internal/command"
 	"kevy/resp"
 	"kevy/shard"
@@ -50,7 +48,7 @@ func object() *command.Spec {
 				Syntax:      "key",
 				Summary:     "Answers in how many places the value is used.",
 				Differences: "No two keys share a value; the answer for an integer from 0 to 9999 is that of Redis, which shares those.",
-				Run:         func(c *command.Ctx) { replyInfo(c, func(i *shard.Info) { c.W.Int(refCount(i)) }) },
+				Run:         func(c *command.Ctx) { replyInfo(c, func(i *shard.Info) { c.W.Int(i.RefCount()) }) },
 			},
 		},
 	}
@@ -84,15 +82,4 @@ func replyInfo(c *command.Ctx, reply func(*shard.Info)) {
 		return
 	}
 	reply(&info)
-}
-
-// refCount answers as Redis does: it has one object for each integer below
-// 10000, with a count that stands for ever.
-func refCount(i *shard.Info) int64 {
-	if i.Encoding == "int" {
-		if n, ok := command.ParseInt(i.Value); ok && n >= 0 && n < 10_000 {
-			return math.MaxInt32
-		}
-	}
-	return 1
 }
