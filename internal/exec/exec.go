@@ -97,6 +97,9 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 	x.hold(s, x.shardsOf(s, spec, args))
 	x.invoke(s, spec, args, s.tx)
 	lsn, p := x.end(s)
+	if spec.Flags&command.Admin != 0 {
+		s.staleClock() // it may have taken long
+	}
 	// A read may have let an overdue key go; its reply stands all the same. Who
 	// waits has no reply yet.
 	if lsn != 0 && spec.Flags&command.ReadOnly == 0 && p == nil {

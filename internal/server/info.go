@@ -12,6 +12,7 @@ import (
 	"kevy/internal/command"
 	"kevy/internal/command/admin"
 	"kevy/internal/config"
+	"kevy/internal/engine"
 )
 
 var _ admin.Server = (*Server)(nil)
@@ -24,6 +25,26 @@ func (s *Server) Rewrite() error { return s.store.StartRewrite() }
 
 // PauseExpiry implements admin.Server.
 func (s *Server) PauseExpiry(pause bool) { s.store.PauseExpiry(pause) }
+
+// Reload implements admin.Server.
+func (s *Server) Reload(save bool) error {
+	if save {
+		return s.store.Reload(engine.FromRewrite)
+	}
+	return s.store.Reload(engine.FromLog)
+}
+
+// Keys implements admin.Server.
+func (s *Server) Keys() int { return s.store.Keys() }
+
+// ChangeReplID implements admin.Server.
+func (s *Server) ChangeReplID() {
+	id := newRunID()
+	s.replID.Store(&id)
+}
+
+// Log implements admin.Server.
+func (s *Server) Log(line string) { s.log.Warn(line) }
 
 // LastSaveUnix implements admin.Server.
 func (s *Server) LastSaveUnix() int64 {
@@ -322,7 +343,7 @@ func (s *Server) infoReplication(f *fields) {
 	f.text("role", "master")
 	f.zero("connected_slaves")
 	f.text("master_failover_state", "no-failover")
-	f.text("master_replid", s.runID)
+	f.text("master_replid", *s.replID.Load())
 	f.text("master_replid2", strings.Repeat("0", 40))
 	f.zero("master_repl_offset")
 	f.num("second_repl_offset", -1)

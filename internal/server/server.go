@@ -28,6 +28,7 @@ type Server struct {
 	started    time.Time
 	startBytes int64 // of the heap, before there was a client
 	runID      string
+	replID     atomic.Pointer[string]
 	nextID     atomic.Uint64
 	stats      stats
 	shutdown   chan struct{} // closed by SHUTDOWN
@@ -77,6 +78,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Serv
 		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)},
 		writeTimeout: writeTimeout,
 	}
+	s.replID.Store(&s.runID)
 	s.setLimits()
 	s.exec = exec.New(s.commandTable(), store, log, s.refuseDebug)
 	return s

@@ -25,7 +25,7 @@ fi
 SERVER=$(command -v "$SERVER")
 case $(basename "$SERVER") in
   redis-server*) CMD="$SERVER --port {port} --dir {dir} --save '' --enable-debug-command yes" ;;
-  *) CMD="$SERVER serve --port {port} --dir {dir}" ;;
+  *) CMD="$SERVER serve --port {port} --dir {dir} --enable-debug-command yes" ;;
 esac
 cd "$CONF"
 OUT=${OUT:-$CONF/logs/$SUITE-$PROFILE-$PORT-$(date +%H%M%S)}

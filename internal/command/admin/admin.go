@@ -19,6 +19,15 @@ type Server interface {
 	Shutdown()
 	// Rewrite starts a rewrite of the log in the background.
 	Rewrite() error
+	// Reload reads the keyspace back from the log, which is rewritten first if save
+	// is true. The caller holds no shard.
+	Reload(save bool) error
+	// Keys returns how many keys there are. The caller holds no shard.
+	Keys() int
+	// ChangeReplID draws a new replication ID.
+	ChangeReplID()
+	// Log writes a line to the server's log.
+	Log(line string)
 	// PauseExpiry stops or resumes the active removal of overdue keys.
 	PauseExpiry(pause bool)
 	// LastSaveUnix is when the data were last written as a whole.
