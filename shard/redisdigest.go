@@ -99,6 +99,18 @@ func (d *RedisDigest) addEntry(e *ds.Entry) {
 			d.xorPair(m, appendScore17(text[:0], score))
 			return true
 		})
+	case *ds.Stream:
+		var text []byte
+		o.Each(StreamID{}, ds.MaxStreamID, false, func(entry *StreamEntry) bool {
+			text = strconv.AppendUint(text[:0], entry.ID.Ms, 10)
+			text = strconv.AppendUint(append(text, '.'), entry.ID.Seq, 10)
+			d.mix(text)
+			entry.Each(func(name, value []byte) {
+				d.mix(name)
+				d.mix(value)
+			})
+			return true
+		})
 	default:
 		panic("shard: no Redis digest of a " + o.Encoding())
 	}

@@ -56,7 +56,7 @@ func randomWrites(rng *rand.Rand, n int) (cmds [][]string) {
 	for range n {
 		key := fmt.Sprint("k", rng.IntN(keys))
 		var cmd []string
-		switch rng.IntN(12) {
+		switch rng.IntN(14) {
 		case 0:
 			cmd = []string{"SELECT", strconv.Itoa(rng.IntN(4))}
 		case 1:
@@ -81,6 +81,10 @@ func randomWrites(rng *rand.Rand, n int) (cmds [][]string) {
 			cmd = []string{"COPY", key, fmt.Sprint("k", rng.IntN(keys)), "REPLACE"}
 		case 11:
 			cmd = []string{"INCR", key}
+		case 12:
+			cmd = append([]string{"XADD", key, fmt.Sprintf("%d-%d", len(cmds)+1, rng.IntN(3))}, many(text, text)...)
+		case 13:
+			cmd = []string{"XDEL", key, fmt.Sprint(rng.IntN(n), "-1")}
 		}
 		cmds = append(cmds, cmd)
 	}
