@@ -17,6 +17,9 @@ type decoder struct {
 
 	text []byte // scratch of text: a number, or what was compressed
 	kept []byte // scratch of keep
+
+	block blockItems // scratch of streamBlock
+	entry [][]byte   // scratch of streamEntry
 }
 
 // str reads a string. It is valid until the next one is read.
@@ -109,6 +112,9 @@ func (d *decoder) object(typ byte) (ds.Object, error) {
 	case typeHashExpiry, typeHashExpiryPreGA, typeHashListpackEx, typeHashListpackPre:
 		h := ds.NewHash()
 		return h, d.expiringHash(typ, h)
+	case typeStream, typeStream2, typeStream3:
+		s := ds.NewStream()
+		return s, d.stream(typ, s)
 	case typeModule2:
 		id, err := d.src.length()
 		if err != nil {

@@ -131,6 +131,8 @@ func typeOf(v shard.Value) (typ byte, ver int) {
 			return typeHashListpack, version
 		}
 		return typeHash, version
+	case *ds.Stream:
+		return typeStream2, version
 	}
 	panic("rdb: no type for a " + v.Object.Encoding())
 }
@@ -148,6 +150,8 @@ func (e *encoder) value(typ byte, v shard.Value) {
 		e.zset(typ, o)
 	case *ds.Hash:
 		e.hash(typ, o)
+	case *ds.Stream:
+		e.stream(o)
 	}
 }
 

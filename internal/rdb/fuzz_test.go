@@ -35,6 +35,9 @@ func FuzzPayload(f *testing.F) {
 			return
 		}
 		want := digestOf(v, 0)
+		if replayed(t, v, 0) != want {
+			t.Fatal("the ops that rebuild it make another value")
+		}
 		again, err := ParsePayload(AppendPayload(nil, v), &limits)
 		if err != nil {
 			t.Fatalf("what was written of it cannot be read: %v", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,6 +141,20 @@ type golden struct {
 	expires map[string]int64
 }
 
+// goldenStream is the stream of all goldens of that kind: two entries, of which
+// the first is pending for a consumer.
+func goldenStream() *ds.Stream {
+	limits := ds.DefaultLimits()
+	s := ds.NewStream()
+	s.Add(ds.StreamID{Ms: 5, Seq: 1}, [][]byte{[]byte("f"), []byte("v")}, &limits)
+	s.Add(ds.StreamID{Ms: 6, Seq: 0}, [][]byte{[]byte("a"), []byte("1"), []byte("b"), []byte("2")}, &limits)
+	s.CreateGroup([]byte("g"), ds.StreamID{Ms: 5, Seq: 1}, 1)
+	g := s.MutableGroup([]byte("g"))
+	g.CreateConsumer([]byte("c"), 1000)
+	g.Deliver([]byte("c"), ds.PendingEntry{ID: ds.StreamID{Ms: 5, Seq: 1}, DeliveredMs: 2000, Count: 3})
+	return s
+}
+
 func goldens() []golden {
 	long, longer := strings.Repeat("x", 300), strings.Repeat("xyz", 6000)
 	ints := newZiplist().int(0, 0).int(12, 0).int(-1, 1).int(13, 1).int(-300, 2).int(70000, 3).int(-8388608, 3).int(1<<30, 4).int(-1<<62, 8)
@@ -151,6 +166,15 @@ func goldens() []golden {
 	five.str("a").str("b")
 	at := func(ms uint64) []byte { return binary.LittleEndian.AppendUint64(nil, ms) }
 	double := func(f float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)) }
+	rawID := func(ms, seq uint64) []byte {
+		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, ms), seq)
+	}
+	// A deleted entry stands between the two.
+	entries := join(1, 16, rawID(5, 1), rawString(packedList("2", "1", "1", "f", "0", "2", "0", "0", "v", "4", "3", "0", "1", "gone", "4",
+		"0", "1", "-1", "2", "a", "1", "b", "2", "8")), 2, 6, 0)
+	newer := join(5, 1, 5, 2, 3) // first id, greatest deleted id, entries added
+	pending := join(1, rawID(5, 1), at(2000), 3)
+	mine := join(1, rawID(5, 1))
 	return []golden{
 		{"string of 6 bits", join(typeString, 3, "abc"), ds.KindString, []string{"abc"}, false, nil},
 		{"string of 14 bits", join(typeString, 0x41, 0x2c, long), ds.KindString, []string{long}, false, nil},
@@ -186,6 +210,9 @@ func goldens() []golden {
 		{"hash with deadlines, of a release candidate", join(typeHashExpiryPreGA, 2, 0x53, 0x88, 1, "f", 1, "v", 0, 1, "g", 1, "w"), ds.KindHash, []string{"f", "v", "g", "w"}, true, map[string]int64{"f": 5000}},
 		{"hash of a listpack with deadlines", join(typeHashListpackEx, at(5000), rawString(packedList("f", "v", "5000", "h", "", "6000", "g", "w", "0"))), ds.KindHash, []string{"f", "v", "g", "w", "h", ""}, true, map[string]int64{"f": 5000, "h": 6000}},
 		{"hash of a listpack with deadlines, of a release candidate", join(typeHashListpackPre, rawString(packedList("f", "v", "5000", "g", "w", "0"))), ds.KindHash, []string{"f", "v", "g", "w"}, true, map[string]int64{"f": 5000}},
+		{"stream of Redis 5", join(typeStream, entries, 1, 1, "g", 5, 1, pending, 1, 1, "c", at(1000), mine), ds.KindStream, []string{"2", "0-0", "1"}, false, nil},
+		{"stream of Redis 7.0", join(typeStream2, entries, newer, 1, 1, "g", 5, 1, 1, pending, 1, 1, "c", at(1000), mine), ds.KindStream, []string{"3", "5-2", "1"}, false, nil},
+		{"stream of Redis 7.2", join(typeStream3, entries, newer, 1, 1, "g", 5, 1, 1, pending, 1, 1, "c", at(1000), at(999), mine), ds.KindStream, []string{"3", "5-2", "1"}, true, nil},
 	}
 }
 
@@ -206,6 +233,12 @@ func (g *golden) value() shard.Value {
 		for _, p := range g.parts {
 			s.Add([]byte(p), &limits)
 		}
+		return shard.Value{Object: s}
+	case ds.KindStream:
+		s := goldenStream()
+		added, _ := strconv.ParseUint(g.parts[0], 10, 64)
+		maxDeleted, _, _ := ds.ParseStreamID([]byte(g.parts[1]), 0)
+		s.SetID(s.LastID(), added, maxDeleted)
 		return shard.Value{Object: s}
 	case ds.KindHash:
 		h := ds.NewHash()

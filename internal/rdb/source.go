@@ -56,8 +56,8 @@ func (s *source) fill(n int) error {
 	rest := s.buf[s.pos:]
 	s.gone += int64(s.pos)
 	s.pos, s.summed = 0, 0
-	if cap(s.buf) < readBytes || cap(s.buf) > keptBytes && n <= keptBytes {
-		s.buf = append(make([]byte, 0, max(readBytes, len(rest))), rest...)
+	if least := int(min(readBytes, s.size)); cap(s.buf) < least || cap(s.buf) > keptBytes && n <= keptBytes {
+		s.buf = append(make([]byte, 0, max(least, len(rest))), rest...)
 	} else {
 		s.buf = s.buf[:copy(s.buf[:cap(s.buf)], rest)]
 	}

@@ -2,7 +2,6 @@ package rdb
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"kevy/internal/ds"
+	"kevy/internal/op"
 	"kevy/shard"
 )
 
@@ -140,20 +140,99 @@ func randomValueOf(rng *rand.Rand, kind ds.Kind, expiring bool) shard.Value {
 		return shard.Value{Object: z}
 	case ds.KindHash:
 		h := ds.NewHash()
+		text := randomText
+		if rng.IntN(2) == 0 {
+			text = func(rng *rand.Rand) []byte { return randomBytes(rng, rng.IntN(10)) }
+		}
 		for range n {
-			field := randomText(rng)
-			h.Set(field, randomText(rng), &limits)
+			field := text(rng)
+			h.Set(field, text(rng), &limits)
 			if expiring && rng.IntN(2) == 0 {
 				h.SetDeadline(field, 1+rng.Int64N(1<<46)>>rng.IntN(40))
 			}
 		}
 		return shard.Value{Object: h}
 	}
-	panic(fmt.Sprint("no random value of kind ", kind))
+	return shard.Value{Object: randomStream(rng, n)}
+}
+
+// randomStream returns a stream of about n entries, some of which are deleted,
+// with groups whose consumers have some pending, also of those.
+func randomStream(rng *rand.Rand, n int) *ds.Stream {
+	limits := ds.DefaultLimits()
+	s := ds.NewStream()
+	if rng.IntN(8) == 0 {
+		n = 0
+	}
+	var ids []ds.StreamID
+	id := ds.StreamID{Ms: rng.Uint64() >> rng.IntN(64) / 2}
+	names := [][]byte{randomText(rng), randomText(rng)}
+	for range n {
+		id = ds.StreamID{Ms: id.Ms + rng.Uint64N(3), Seq: id.Seq + 1 + rng.Uint64N(5)}
+		if rng.IntN(10) == 0 {
+			id.Ms, id.Seq = id.Ms+1, 0
+		}
+		pairs := [][]byte{names[0], randomText(rng)}
+		for range rng.IntN(4) / 3 * rng.IntN(4) {
+			pairs = append(pairs, randomText(rng), randomText(rng))
+		}
+		s.Add(id, pairs, &limits)
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		if rng.IntN(6) == 0 {
+			s.Delete(id)
+		}
+	}
+	if rng.IntN(3) == 0 {
+		s.Trim(ds.StreamTrim{MaxLen: uint64(n / 2)})
+	}
+	if rng.IntN(4) == 0 {
+		s.SetID(ds.StreamID{Ms: s.LastID().Ms + 1, Seq: 7}, s.Added()+uint64(rng.IntN(100)), s.MaxDeletedID())
+	}
+	for i := range rng.IntN(4) {
+		name := append(randomText(rng), byte('a'+i))
+		if !s.CreateGroup(name, id, int64(rng.IntN(n+2))-1) {
+			continue
+		}
+		g := s.MutableGroup(name)
+		for c := range rng.IntN(4) {
+			consumer := append(randomText(rng), byte('a'+c))
+			g.CreateConsumer(consumer, rng.Int64N(1<<41))
+			for range rng.IntN(2*n/3 + 1) {
+				g.Deliver(consumer, ds.PendingEntry{ID: ids[rng.IntN(n)], DeliveredMs: rng.Int64N(1 << 41), Count: rng.Uint64N(1 << rng.IntN(40))})
+			}
+		}
+	}
+	return s
+}
+
+// replayed returns the digest of the value that the ops make which rebuild v.
+func replayed(t testing.TB, v shard.Value, atMs int64) string {
+	t.Helper()
+	var c op.Commit
+	shard.RebuildValue(&c, 0, 0, []byte("k"), v, atMs, nil)
+	set := shard.NewSet(1, 1)
+	tx := set.NewTx(&op.LogPosition{})
+	tx.BeginReplay([]int{0}, 0)
+	var s op.Scanner
+	s.Reset(c.Bytes(), 0)
+	for {
+		f, err := s.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f == nil {
+			return set.Digest().String()
+		}
+		if err := tx.Apply(f); err != nil {
+			t.Fatalf("an op that rebuilds a %s: %v", encodingOf(v), err)
+		}
+	}
 }
 
 // kinds are those that randomValue makes.
-var kinds = []ds.Kind{ds.KindString, ds.KindList, ds.KindSet, ds.KindZSet, ds.KindHash}
+var kinds = []ds.Kind{ds.KindString, ds.KindList, ds.KindSet, ds.KindZSet, ds.KindHash, ds.KindStream}
 
 func TestPayloadRoundTrip(t *testing.T) {
 	rng := seededRand(t)
@@ -169,6 +248,9 @@ func TestPayloadRoundTrip(t *testing.T) {
 		if digestOf(got, 0) != digestOf(want, 0) {
 			t.Fatalf("a %s came back as another value", encodingOf(want))
 		}
+		if replayed(t, got, 5) != digestOf(want, 5) {
+			t.Fatalf("the ops of a %s make another value", encodingOf(want))
+		}
 		encodings[encodingOf(want)]++
 		// Redis turns a collection of small elements into a packed one, so only those
 		// that are packed must stay as they are.
@@ -176,7 +258,7 @@ func TestPayloadRoundTrip(t *testing.T) {
 			t.Fatalf("a %s came back as a %s", e, encodingOf(got))
 		}
 	}
-	for _, e := range []string{"string", "quicklist", "intset", "hashtable", "listpack", "listpackex", "skiplist"} {
+	for _, e := range []string{"string", "quicklist", "intset", "hashtable", "listpack", "listpackex", "skiplist", "stream"} {
 		if encodings[e] < 5 {
 			t.Errorf("only %d values were encoded as %s", encodings[e], e)
 		}

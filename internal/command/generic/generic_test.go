@@ -9,6 +9,7 @@ import (
 	"kevy/internal/command/hash"
 	"kevy/internal/command/list"
 	"kevy/internal/command/set"
+	"kevy/internal/command/stream"
 	"kevy/internal/command/strings"
 	"kevy/internal/command/zset"
 )
@@ -17,5 +18,5 @@ func TestSpecs(t *testing.T) { commandtest.Specs(t, generic.Commands()) }
 
 func TestScripts(t *testing.T) {
 	commandtest.Scripts(t, strings.Commands(), generic.Commands(), bitmap.Commands(), hash.Commands(), list.Commands(),
-		set.Commands(), zset.Commands())
+		set.Commands(), zset.Commands(), stream.Commands())
 }
