@@ -4,11 +4,12 @@ SECONDS_PER_FUZZ_TARGET ?= 30
 ORACLE_COMMANDS ?= 5000000
 CRASH_SCHEDULES ?= 20000
 KILL_CYCLES ?= 200
+RDB_KEYS ?= 1000000
 ARGS ?=
 TEST_TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos conformance bench clean
+.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos rdb conformance bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ crash: ## CRASH_SCHEDULES (20000) random histories of crashes on a file system i
 
 chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy
 	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run '^TestKill$$' ./tests/integration
+
+rdb: ## RDB_KEYS (1000000) keys from redis-server into a store and back, with time and memory of each step
+	KEVY_REQUIRE_TOOLS=1 KEVY_RDB_KEYS=$(RDB_KEYS) go test -count=1 -timeout 0 -v -run '^TestRDBThereAndBack$$' ./tests/integration
 
 conformance: ## Redis's own tests (fetched from Debian); ARGS="unit/type/string" for some units
 	tests/conformance/run.sh $(ARGS)
