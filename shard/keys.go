@@ -149,7 +149,7 @@ func (tx *Tx) Copy(src []byte, dstDB int, dst []byte) bool {
 	sh, d := tx.at(dst)
 	tx.save(sh, dst)
 	if !tx.replay {
-		tx.touch(sh, dst, fillsAs(kindOf(e)))
+		tx.touch(sh, dst, wakesAs(kindOf(e)))
 		Rebuild(&tx.commit, tx.db, sh.index, dst, e)
 	}
 	var fresh *ds.Entry

@@ -177,6 +177,9 @@ func (tx *Tx) XGroupCreate(key, group []byte, last StreamID, read int64, mkStrea
 	if read != UnknownRead {
 		n += 2
 	}
+	if missing && !tx.replay {
+		tx.touch(sh, key, wakeGone)
+	}
 	tx.recordGroup(sh, "CREATE", key, group, n)
 	tx.argID(last)
 	if missing {
@@ -223,6 +226,9 @@ func (tx *Tx) XGroupDestroy(key, group []byte) (destroyed bool, err error) {
 	}
 	tx.recordGroup(sh, "DESTROY", key, group, 0)
 	tx.recorded()
+	if !tx.replay {
+		tx.Recall(key) // its readers wait in vain
+	}
 	return s.DestroyGroup(group), nil
 }
 

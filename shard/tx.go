@@ -219,17 +219,19 @@ func (tx *Tx) record(sh *Shard, v op.Verb, key []byte, nargs int) {
 	if tx.replay {
 		return
 	}
-	tx.touch(sh, key, fills(v))
+	if !unwatched(v) {
+		tx.touch(sh, key, wakes(v))
+	}
 	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+2)
 	tx.commit.Arg(key)
 }
 
 // recordSub is record for a verb with a subcommand, behind which the key stands.
+// Those who WATCH the key or wait for it are not told.
 func (tx *Tx) recordSub(sh *Shard, v op.Verb, subcommand string, key []byte, nargs int) {
 	if tx.replay {
 		return
 	}
-	tx.touch(sh, key, fills(v))
 	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+3)
 	tx.commit.ArgString(subcommand)
 	tx.commit.Arg(key)

@@ -46,7 +46,7 @@ func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
 	sh, d := tx.at(key)
 	tx.save(sh, key)
 	if !tx.replay {
-		tx.touch(sh, key, fillsAs(v.Object.Kind()))
+		tx.touch(sh, key, wakesAs(v.Object.Kind()))
 		RebuildValue(&tx.commit, tx.db, sh.index, key, v, deadlineMs, nil)
 	}
 	e := d.keys.PutObject(key, v.Object)

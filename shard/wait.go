@@ -154,33 +154,43 @@ func (s *Set) Leave(w *Waiter) {
 	}
 }
 
-// note remembers that a key has changed for which somebody waits. fills says
-// that the change can give them what they wait for; others concern those who
-// wait for its end.
-func (tx *Tx) note(q *Queue, fills bool) {
-	if q != nil && !q.ready && (fills || q.gone > 0) {
+// wake says whom a change of a key concerns of those who wait for it.
+type wake uint8
+
+const (
+	wakeNone wake = iota
+	wakeGone      // who waits for its end
+	wakeAll
+)
+
+// note remembers that a key has changed for which somebody waits whom that
+// concerns.
+func (tx *Tx) note(q *Queue, w wake) {
+	if q != nil && !q.ready && (w == wakeAll || w == wakeGone && q.gone > 0) {
 		q.ready = true
 		tx.ready = append(tx.ready, q)
 	}
 }
 
-// fills reports whether an op can give a key what somebody waits for.
-func fills(v op.Verb) bool {
+// wakes returns whom an op concerns: all, if it can give the key what somebody
+// waits for.
+func wakes(v op.Verb) wake {
 	switch v {
-	case op.LPush, op.RPush, op.ZAdd, op.XAdd,
-		op.XGroup: // a group that goes ends the wait of its readers
-		return true
+	case op.LPush, op.RPush, op.ZAdd, op.XAdd:
+		return wakeAll
+	case op.XDel, op.XTrim:
+		return wakeNone
 	}
-	return false
+	return wakeGone
 }
 
-// fillsAs is fills for a value that is put in place whole.
-func fillsAs(k Kind) bool {
+// wakesAs is wakes for a value that is put in place whole.
+func wakesAs(k Kind) wake {
 	switch k {
 	case KindList, KindZSet, KindStream:
-		return true
+		return wakeAll
 	}
-	return false
+	return wakeGone
 }
 
 // Ready reports whether keys have changed for which somebody waits.
@@ -207,7 +217,7 @@ func (tx *Tx) Recall(key []byte) {
 	sh := tx.shard(key)
 	if len(sh.queues) > 0 {
 		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
-		tx.note(sh.queues[string(sh.scratch)], true)
+		tx.note(sh.queues[string(sh.scratch)], wakeAll)
 	}
 }
 
@@ -245,7 +255,7 @@ func (tx *Tx) noteEach(sh *Shard, fn func(q *Queue) bool) {
 	}
 	slices.SortFunc(picked, func(a, b *Queue) int { return strings.Compare(a.name, b.name) })
 	for _, q := range picked {
-		tx.note(q, true)
+		tx.note(q, wakeAll)
 	}
 }
 

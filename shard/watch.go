@@ -107,13 +107,23 @@ func watchName(dst []byte, db int, key []byte) []byte {
 	return append(dst, key...)
 }
 
+// unwatched reports whether those who watch the key, or wait for it, are not
+// told of an op: as in Redis, they are told of a stream's entries and not of its
+// groups.
+func unwatched(v op.Verb) bool {
+	switch v {
+	case op.XSetID, op.XClaim, op.XAck:
+		return true
+	}
+	return false
+}
+
 // touch dirties the watches of a key that is about to change and notes that
-// those who wait for it are to be looked at; fills says that the change can be
-// what they wait for.
-func (tx *Tx) touch(sh *Shard, key []byte, fills bool) {
+// those who wait for it are to be looked at, if the change can concern them.
+func (tx *Tx) touch(sh *Shard, key []byte, w wake) {
 	if len(sh.watches)+len(sh.queues) > 0 {
 		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
-		tx.note(sh.queues[string(sh.scratch)], fills)
+		tx.note(sh.queues[string(sh.scratch)], w)
 		if sh.stale[string(sh.scratch)] {
 			delete(sh.stale, string(sh.scratch))
 			if tx.cause == op.Expired {

@@ -16,6 +16,8 @@ type Generator struct {
 	// current is the connection of the running turn, turn how many more commands it sends.
 	current, turn int
 	opt           Options
+	// ticks counts the ids of entries of streams that were made.
+	ticks uint64
 }
 
 // Options say what a Generator makes.

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"bytes"
 	"math"
+	"slices"
 
 	"kevy/internal/command"
 	"kevy/resp"
@@ -48,7 +50,7 @@ func parseReading(c *command.Ctx, grouped bool) (r reading, err *resp.Error) {
 		switch {
 		case more && a.Is("BLOCK"):
 			r.block = true
-			r.timeoutMs = timeoutMs(&a)
+			r.timeoutMs = a.TimeoutMs()
 		case more && a.Is("COUNT"):
 			if r.count = a.Int(); r.count <= 0 {
 				r.count = math.MaxInt64
@@ -116,11 +118,47 @@ func runXRead(c *command.Ctx) {
 			n++
 		}
 	}
-	if n == 0 {
+	switch {
+	case n > 0:
+		c.W.EndMapEntries(m, n)
+	case r.block:
+		r.waitForMore(c, after)
+	default:
 		c.W.NullArray()
-		return
 	}
-	c.W.EndMapEntries(m, n)
+}
+
+// blockedCount is how many entries of a stream are answered to who waited for
+// it and gave no COUNT: an id that is far back would answer the whole stream.
+const blockedCount = 1000
+
+// wait makes the command wait for a stream.
+func (r *reading) wait(c *command.Ctx, gone bool, try func(c *command.Ctx, key []byte) bool) {
+	if r.count == math.MaxInt64 {
+		r.count = blockedCount
+	}
+	c.Block(command.Wait{Keys: r.keys, Kind: shard.KindStream, Gone: gone, TimeoutMs: r.timeoutMs, Try: try})
+}
+
+// waitForMore waits until a stream has had an entry above the id that it is
+// read from, even if that has gone again.
+func (r *reading) waitForMore(c *command.Ctx, after []shard.StreamID) {
+	ids := slices.Clone(after)
+	waiting := *r // r itself needs no memory
+	waiting.wait(c, false, func(c *command.Ctx, key []byte) bool {
+		s, err := c.Tx.Stream(key)
+		// Of a key that was named twice Redis keeps the first id.
+		id := ids[slices.IndexFunc(waiting.keys, func(k []byte) bool { return bytes.Equal(k, key) })]
+		if err != nil || !id.Less(s.LastID()) {
+			return false
+		}
+		m := c.W.Begin()
+		replyStream(c.W, key)
+		from, _ := id.Next()
+		replyRange(c.W, s, from, shard.MaxStreamID, false, waiting.count)
+		c.W.EndMapEntries(m, 1)
+		return true
+	})
 }
 
 // readAfter returns the id above which XREAD reads a stream.
@@ -149,18 +187,4 @@ func readAfter(s shard.StreamView, arg []byte) (id shard.StreamID, err *resp.Err
 func replyStream(w *resp.Writer, key []byte) {
 	w.MapEntry()
 	w.Bulk(key)
-}
-
-var (
-	errTimeoutNotInt   = &resp.Error{Code: "ERR", Text: "timeout is not an integer or out of range"}
-	errTimeoutNegative = &resp.Error{Code: "ERR", Text: "timeout is negative"}
-)
-
-// timeoutMs returns the next argument as milliseconds to wait.
-func timeoutMs(a *command.Args) int64 {
-	ms := a.AtLeast(math.MinInt64, errTimeoutNotInt)
-	if ms < 0 {
-		a.Fail(errTimeoutNegative)
-	}
-	return ms
 }

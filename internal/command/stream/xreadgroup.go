@@ -80,11 +80,43 @@ func runXReadGroup(c *command.Ctx) {
 			n++
 		}
 	}
-	if n == 0 {
+	switch {
+	case n > 0:
+		c.W.EndMapEntries(m, n)
+	case r.block:
+		waiting := r // r itself needs no memory
+		waiting.wait(c, true, waiting.tryGroup)
+	default:
 		c.W.NullArray()
-		return
 	}
-	c.W.EndMapEntries(m, n)
+}
+
+var (
+	errStreamGone = &resp.Error{Code: "UNBLOCKED", Text: "the stream key no longer exists"}
+	errGroupGone  = &resp.Error{Code: "NOGROUP", Text: "the consumer group this client was blocked on no longer exists"}
+)
+
+// tryGroup serves one who waits from a stream that has had an entry above what
+// its group has read, even if that has gone again.
+func (r *reading) tryGroup(c *command.Ctx, key []byte) bool {
+	s, err := c.Tx.Stream(key)
+	if err != nil || !s.Exists() {
+		c.W.Error(errStreamGone)
+		return true
+	}
+	g, ok := s.Group(r.group)
+	if !ok {
+		c.W.Error(errGroupGone)
+		return true
+	}
+	if !g.LastID().Less(s.LastID()) {
+		return false
+	}
+	m := c.W.Begin()
+	replyStream(c.W, key)
+	r.replyNew(c, key)
+	c.W.EndMapEntries(m, 1)
+	return true
 }
 
 // consumerOf makes sure that there is the consumer of a key's group, notes that
