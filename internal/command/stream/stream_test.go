@@ -5,6 +5,7 @@ import (
 
 	"kevy/internal/command/commandtest"
 	"kevy/internal/command/generic"
+	"kevy/internal/command/list"
 	"kevy/internal/command/stream"
 	stringfamily "kevy/internal/command/strings"
 )
@@ -12,5 +13,5 @@ import (
 func TestSpecs(t *testing.T) { commandtest.Specs(t, stream.Commands()) }
 
 func TestScripts(t *testing.T) {
-	commandtest.Scripts(t, stream.Commands(), stringfamily.Commands(), generic.Commands())
+	commandtest.Scripts(t, stream.Commands(), list.Commands(), stringfamily.Commands(), generic.Commands())
 }
