@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,13 +41,14 @@ type rig struct {
 	store *engine.Engine
 	x     *Executor
 	nowMs int64
+	later atomic.Int64 // added to nowMs, also while the store looks at it
 	log   bytes.Buffer
 }
 
 func newRig(t *testing.T, policy aof.Policy, refusals ...Refusal) *rig {
 	r := &rig{t: t, fs: vfs.NewMem(), nowMs: 1_700_000_000_000}
 	r.open(policy)
-	r.x = New(command.NewTable(all.Data(), Commands(), misbehaving()), r.store, slog.New(slog.NewTextHandler(&r.log, nil)), refusals...)
+	r.x = New(command.NewTable(all.Data(), Commands(), misbehaving(), waitingCommands()), r.store, slog.New(slog.NewTextHandler(&r.log, nil)), refusals...)
 	t.Cleanup(func() {
 		r.checkUnlocked()
 		_ = r.store.Close()
@@ -57,7 +59,7 @@ func newRig(t *testing.T, policy aof.Policy, refusals ...Refusal) *rig {
 func (r *rig) open(policy aof.Policy) {
 	r.t.Helper()
 	store, err := engine.Open(engine.Options{
-		FS: r.fs, Dir: "/data", Shards: testShards, DBs: testDBs, Fsync: policy, NowMs: func() int64 { return r.nowMs },
+		FS: r.fs, Dir: "/data", Shards: testShards, DBs: testDBs, Fsync: policy, NowMs: r.now,
 		FeedMemoryBytes: 1 << 20, FeedDiskBytes: 1 << 20,
 	})
 	if err != nil {
@@ -66,6 +68,12 @@ func (r *rig) open(policy aof.Policy) {
 	store.PauseExpiry(true)
 	r.store = store
 }
+
+// now is the store's clock.
+func (r *rig) now() int64 { return r.nowMs + r.later.Load() }
+
+// pass lets time pass.
+func (r *rig) pass(ms int64) { r.later.Add(ms) }
 
 // checkUnlocked fails if a shard stayed locked.
 func (r *rig) checkUnlocked() {
@@ -89,7 +97,7 @@ func (r *rig) checkUnlocked() {
 func (r *rig) checkLog() {
 	r.t.Helper()
 	live := r.digest()
-	again, err := engine.Open(engine.Options{FS: r.fs.Kill(), Dir: "/data", Shards: testShards, DBs: testDBs, NowMs: func() int64 { return r.nowMs }})
+	again, err := engine.Open(engine.Options{FS: r.fs.Kill(), Dir: "/data", Shards: testShards, DBs: testDBs, NowMs: r.now})
 	if err != nil {
 		r.t.Fatal(err)
 	}
