@@ -183,7 +183,7 @@ func TestCommandListNamesAll(t *testing.T) {
 
 // newerTokens are those of options that Redis 7.0 lacks.
 var newerTokens = map[string]string{
-	"set": "IFEQ IFNE IFDEQ IFDNE",
+	"set": "IFEQ IFNE IFDEQ IFDNE", "xadd": "KEEPREF DELREF ACKED", "xtrim": "KEEPREF DELREF ACKED",
 	// Redis calls what BITOP does a text.
 	"bitop": "AND OR XOR NOT DIFF DIFF1 ANDOR ONE", "zrank": "WITHSCORE", "zrevrank": "WITHSCORE", "hscan": "NOVALUES",
 }

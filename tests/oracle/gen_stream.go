@@ -72,12 +72,23 @@ var streamFamily = family{
 		{"XINFO GROUPS", 5, func(g *Generator) [][]byte { return join("XINFO", "GROUPS", g.key('e')) }, true, true},
 		{"XINFO CONSUMERS", 3, func(g *Generator) [][]byte { return join("XINFO", "CONSUMERS", g.key('e'), g.group()) }, true, true},
 	},
+	newer: []maker{
+		{"XDELEX", 4, func(g *Generator) [][]byte { return join("XDELEX", g.key('e'), g.refPolicy(), g.countedIDs()) }, true, true},
+		{"XACKDEL", 4, func(g *Generator) [][]byte {
+			return join("XACKDEL", g.key('e'), g.group(), g.refPolicy(), g.countedIDs())
+		}, true, true},
+		{"XTRIM", 2, func(g *Generator) [][]byte { return join("XTRIM", g.key('e'), g.refPolicy(), g.streamTrim(100)) }, true, true},
+		{"XADD", 3, func(g *Generator) [][]byte {
+			return join("XADD", g.key('e'), g.streamTrim(100), g.refPolicy(), g.newStreamID(), g.streamFields())
+		}, true, true},
+		{"XREAD", 2, func(g *Generator) [][]byte { return join("XREAD", "COUNT", g.count(), "STREAMS", g.key('e'), "+") }, true, true},
+	},
 	modes: map[string]mode{"XPENDING": clock, "XINFO CONSUMERS": clock},
 	avoid: map[string]func(*Generator, [][]byte) bool{
 		"XADD": madeID,
 		// + is an id of XREAD since Redis 7.4.
 		"XREAD": func(g *Generator, args [][]byte) bool {
-			return blocksLong(g, args) || slices.ContainsFunc(args, func(a []byte) bool { return string(a) == "+" })
+			return blocksLong(g, args) || !g.opt.Newer && slices.ContainsFunc(args, func(a []byte) bool { return string(a) == "+" })
 		},
 		"XREADGROUP": blocksLong,
 		// Redis asks for memory for so many ids at once, and has it or not.
@@ -223,4 +234,19 @@ func (g *Generator) consumer() string {
 // idle is an idle time that no run reaches, or none.
 func (g *Generator) idle() string {
 	return g.oneOf("0", "0", "0", "10000000", "-1", g.oneOf("9223372036854775807", "x", ""))
+}
+
+// refPolicy is what becomes of pending entries, or nothing.
+func (g *Generator) refPolicy() []string {
+	return g.maybe(75, g.oneOf("KEEPREF", "DELREF", "ACKED", "acked"))
+}
+
+// countedIDs is IDS, their number and so many ids, sometimes not as many.
+func (g *Generator) countedIDs() []string {
+	ids := g.times(1, 4, g.streamID)
+	n := strconv.Itoa(len(ids))
+	if g.p(5) {
+		n = g.oneOf("0", "-1", "x", "5", "9223372036854775807")
+	}
+	return append([]string{"IDS", n}, ids...)
 }

@@ -13,9 +13,9 @@ import (
 // Commands returns the family.
 func Commands() []*command.Spec {
 	return []*command.Spec{
-		xAdd(), xDel(), xTrim(), xSetID(),
+		xAdd(), xDel(), xDelEx(), xTrim(), xSetID(),
 		xLen(), xRange(), xRevRange(), xRead(),
-		xGroup(), xReadGroup(), xAck(), xPending(), xClaim(), xAutoClaim(),
+		xGroup(), xReadGroup(), xAck(), xAckDel(), xPending(), xClaim(), xAutoClaim(),
 		xInfo(),
 	}
 }

@@ -10,7 +10,7 @@ import (
 	stringfamily "kevy/internal/command/strings"
 )
 
-func TestSpecs(t *testing.T) { commandtest.Specs(t, stream.Commands()) }
+func TestSpecs(t *testing.T) { commandtest.Specs(t, stream.Commands(), "xdelex", "xackdel") }
 
 func TestScripts(t *testing.T) {
 	commandtest.Scripts(t, stream.Commands(), list.Commands(), stringfamily.Commands(), generic.Commands())

@@ -20,15 +20,16 @@ type trimOptions struct {
 	trim     shard.StreamTrim
 	set      bool // MAXLEN or MINID was given
 	hasLimit bool
+	policy   policy
 }
 
 // parse consumes an option that says what is trimmed, if the next argument is
 // one with arguments behind it.
 func (o *trimOptions) parse(a *command.Args) bool {
-	if a.Len() < 2 {
-		return false
-	}
 	switch {
+	case o.policy.parse(a):
+	case a.Len() < 2:
+		return false
 	case a.Is("MAXLEN"):
 		if o.begin(a) {
 			n := a.Int()
@@ -101,11 +102,15 @@ func xTrim() *command.Spec {
 		Keys:  command.One(1, command.RW|command.Delete),
 		Tips:  []string{"nondeterministic_output"},
 		Group: "stream", Since: "5.0.0", Complexity: "O(N) for N entries removed; blocks of entries go at once",
-		Syntax:  "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]",
-		Summary: "Removes the first entries, by how many are to stay or by id; answers how many went.",
-		Run:     runXTrim,
+		Syntax:      "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
+		Summary:     "Removes the first entries, by how many are to stay or by id; answers how many went.",
+		Differences: differsAcked,
+		Run:         runXTrim,
 	}
 }
+
+// differsAcked is said of all commands that trim.
+const differsAcked = "What ACKED removes from behind an entry that stays counts as deleted (max-deleted-entry-id), not as trimmed; with ~ it is exact."
 
 func runXTrim(c *command.Ctx) {
 	a := c.Scan(2)
@@ -123,10 +128,7 @@ func runXTrim(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
-	removed, err := c.Tx.XTrim(c.Key(1), o.trim)
-	if err != nil {
-		c.W.Err(err)
-		return
+	if s, ok := view(c); ok {
+		c.W.Int(o.run(c, s))
 	}
-	c.W.Int(removed)
 }

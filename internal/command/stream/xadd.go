@@ -15,9 +15,10 @@ func xAdd() *command.Spec {
 		Keys:  command.One(1, command.RW|command.Update, "UPDATE instead of INSERT because of the optional trimming feature"),
 		Tips:  []string{"nondeterministic_output"},
 		Group: "stream", Since: "5.0.0", Complexity: "O(1) for an entry; O(N) for N entries trimmed",
-		Syntax:  "key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
-		Summary: "Appends an entry and answers its id.",
-		Run:     runXAdd,
+		Syntax:      "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
+		Summary:     "Appends an entry and answers its id.",
+		Differences: differsAcked,
+		Run:         runXAdd,
 	}
 }
 
@@ -139,6 +140,7 @@ func runXAdd(c *command.Ctx) {
 	}
 	replyID(c.W, id)
 	if x.trim.set {
-		_, _ = c.Tx.XTrim(c.Key(1), x.trim.trim) // it is a stream
+		s, _ = c.Tx.Stream(c.Key(1)) // it is one
+		x.trim.run(c, s)
 	}
 }
