@@ -22,7 +22,6 @@ func xRead() *command.Spec {
 }
 
 var (
-	errUnbalanced = &resp.Error{Code: "ERR", Text: "Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."}
 	errNoGroupArg = &resp.Error{Code: "ERR", Text: "The GROUP option is only supported by XREADGROUP. You called XREAD instead."}
 	errNoAckArg   = &resp.Error{Code: "ERR", Text: "The NOACK option is only supported by XREADGROUP. You called XREAD instead."}
 	errGroupLacks = &resp.Error{Code: "ERR", Text: "Missing GROUP option for XREADGROUP"}
@@ -30,6 +29,16 @@ var (
 		"or use the > ID to get new messages. The $ ID would just return an empty result set."}
 	errGreater = &resp.Error{Code: "ERR", Text: "The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."}
 )
+
+// errUnbalanced is the error for keys and ids whose numbers differ, as it is
+// since Redis 7.4.
+func errUnbalanced(grouped bool) *resp.Error {
+	name, ids := "xread", "ID, '+', or '$'"
+	if grouped {
+		name, ids = "xreadgroup", "ID or '>'"
+	}
+	return resp.Errorf("ERR", "Unbalanced '%s' list of streams: for each stream key an %s must be specified.", name, ids)
+}
 
 // reading is what XREAD and XREADGROUP say.
 type reading struct {
@@ -58,7 +67,7 @@ func parseReading(c *command.Ctx, grouped bool) (r reading, err *resp.Error) {
 		case more && a.Is("STREAMS"):
 			rest := a.Rest()
 			if len(rest)%2 != 0 {
-				a.Fail(errUnbalanced)
+				a.Fail(errUnbalanced(grouped))
 			}
 			r.keys, r.ids = rest[:len(rest)/2], rest[len(rest)/2:]
 		case a.Len() > 2 && a.Is("GROUP"):
