@@ -28,7 +28,7 @@ type family struct {
 
 // families is the closed list.
 var families = []*family{
-	&stringFamily, &bitmapFamily, &genericFamily, &hashFamily, &hashTTLFamily, &listFamily, &setFamily, &zsetFamily, &streamFamily, &connectionFamily, &serverFamily, &dumpFamily,
+	&stringFamily, &bitmapFamily, &genericFamily, &hashFamily, &hashTTLFamily, &listFamily, &setFamily, &zsetFamily, &streamFamily, &connectionFamily, &serverFamily, &dumpFamily, &blockingFamily,
 }
 
 // maker makes the arguments of one command.

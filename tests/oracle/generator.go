@@ -69,6 +69,8 @@ func (g *Generator) Next() Step {
 		if g.p(2) && !c.inMulti && !g.opt.Plain {
 			// A key or a field that has expired on both sides when the next command comes.
 			switch m.name {
+			case "BLPOP", "BLMOVE", "BZMPOP", "BZPOPMIN":
+				return g.shortWait()
 			case "PEXPIRE":
 				return Step{Conn: g.current, Args: cmd("PEXPIRE", g.anyKey(), "1"), PauseMs: 4}
 			case "HPEXPIRE":

@@ -24,10 +24,11 @@ type history struct {
 	server *process.Server
 	cfg    process.Config
 	// mirror is a redis-server that gets nothing but the frames of the feed.
-	mirror   *process.Server
-	cursor   []string // generation and offset in ALL
-	frames   int
-	restarts int
+	mirror           *process.Server
+	cursor           []string // generation and offset in ALL
+	frames, restarts int
+	// unchecked says that a run began and check has not followed it.
+	unchecked bool
 }
 
 // newHistory starts the server and, of the given program, its mirror: a redis-server if it knows every command
@@ -37,11 +38,9 @@ func newHistory(t *testing.T, cfg process.Config, mirror process.Binary) *histor
 	h.server = process.Start(t, process.Subject(t), cfg)
 	h.cfg.Dir = h.server.Dir
 	h.mirror = process.Start(t, mirror, process.Config{Args: []string{"--appendonly", "no"}})
-	r, err := h.server.Conn(t).Do("CHANGES", "TAIL", "ALL")
-	if err != nil || len(r.Elems) != 2 {
-		t.Fatalf("CHANGES TAIL ALL: %s, %v", r, err)
+	if err := h.seek(); err != nil {
+		t.Fatal(err)
 	}
-	h.cursor = r.Strings()
 	return h
 }
 
@@ -50,8 +49,42 @@ func (h *history) Dial() (net.Conn, error) { return h.server.Dial() }
 
 func (h *history) dial() (*wire.Conn, error) { return wire.Dial(h.server.Addr()) }
 
+// begin is a Begin of a Pair. It goes on behind what no check has followed: too many generations may have ended
+// since.
+func (h *history) begin() error {
+	if !h.unchecked {
+		h.unchecked = true
+		return nil
+	}
+	mirror, err := wire.Dial(h.mirror.Addr())
+	if err != nil {
+		return err
+	}
+	defer mirror.Close()
+	if r, err := mirror.Do("FLUSHALL"); err != nil || r.IsError("") {
+		return fmt.Errorf("FLUSHALL: %s, %v", r, err)
+	}
+	return h.seek()
+}
+
+// seek goes to the end of the feed.
+func (h *history) seek() error {
+	c, err := h.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r, err := c.Do("CHANGES", "TAIL", "ALL")
+	if err != nil || len(r.Elems) != 2 {
+		return fmt.Errorf("CHANGES TAIL ALL: %s, %v", r, err)
+	}
+	h.cursor = r.Strings()
+	return nil
+}
+
 // check is an After of a Pair. It restarts the server.
 func (h *history) check() (*Difference, error) {
+	h.unchecked = false
 	want, err := h.read(h.server)
 	if err != nil {
 		return nil, err

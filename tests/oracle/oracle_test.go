@@ -51,10 +51,14 @@ func TestRandomCommands(t *testing.T) {
 	} else {
 		h := newHistory(t, process.Config{Args: serverArgs}, process.Oracle(t))
 		pair = newPair(t, oracle.Dial, h.Dial)
-		pair.After = h.check
+		pair.Begin, pair.After = h.begin, h.check
 		defer func() { h.enough(pair.rounds) }()
 	}
 	runRounds(t, pair, seed, total, Options{Conns: conns})
+	t.Logf("%d commands waited, %d of them not to the end of their round", pair.Waited, pair.Ended)
+	if pair.Ended < 10*pair.rounds && !t.Failed() {
+		t.Errorf("only %d waits ended in %d rounds", pair.Ended, pair.rounds)
+	}
 	for _, a := range pair.allow {
 		t.Logf("allow.txt:%d used %d times: %s", a.line, a.hits, a.reason)
 		if total >= 1_000_000 && a.hits == 0 {
@@ -82,14 +86,14 @@ func TestShardCounts(t *testing.T) {
 	one := process.Start(t, subject, process.Config{Args: append([]string{"--shards", "1"}, serverArgs...)})
 	pair := newPair(t, many.Dial, one.Dial)
 	pair.allow = nil
-	pair.After = many.check
+	pair.Begin, pair.After = many.begin, many.check
 	defer func() { many.enough(pair.rounds) }()
 	runRounds(t, pair, seed, total, Options{Conns: conns, Newer: true})
 	checkCoverage(t, pair, total, Names(true))
 }
 
 // conns is how many connections take turns.
-const conns = 4
+const conns = 6
 
 // What the servers are started with.
 var (
@@ -170,12 +174,12 @@ func TestFindsAndShrinks(t *testing.T) {
 	// The second server turns to another encoding earlier, which only the comparison of keyspaces or
 	// OBJECT ENCODING can show.
 	other := process.Start(t, process.Oracle(t), process.Config{Args: []string{"--appendonly", "no", "--set-max-intset-entries", "3"}})
-	pair, err := NewPair(oracle.Dial, other.Dial, 4)
+	pair, err := NewPair(oracle.Dial, other.Dial, conns)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pair.Close()
-	g := NewGenerator(7, time.Now().UnixMilli(), Options{Conns: 4})
+	g := NewGenerator(7, time.Now().UnixMilli(), Options{Conns: conns})
 	steps := make([]Step, roundSteps)
 	for i := range steps {
 		steps[i] = g.Next()

@@ -51,6 +51,7 @@ func clip(s string) string {
 type side struct {
 	dial  func() (net.Conn, error)
 	conns []*wire.Conn
+	ids   []string // of the connections
 	admin *wire.Conn
 }
 
@@ -61,9 +62,13 @@ type Pair struct {
 	conns, rounds  int
 	state          []state
 	allow          allowList
+	// Begin, if set, is told of the start of each Run, on empty servers.
+	Begin func() error
 	// After, if set, looks for a difference that no reply shows, at the end of each Run. It may restart the
 	// servers.
 	After func() (*Difference, error)
+	// Waited counts the commands that waited, Ended those among them whose wait was over in the run.
+	Waited, Ended int
 	// Calls and Errors count replies by command, on the oracle.
 	Calls, Errors map[string]int
 }
@@ -73,6 +78,11 @@ type state struct {
 	multi  bool
 	queued [][][]byte
 	db     int
+	// blocked is the step whose reply is still to come, if any, and blockedAt its place; seen says that settle
+	// has looked at it.
+	blocked   *Step
+	blockedAt int
+	seen      bool
 }
 
 // NewPair connects to both servers; each has conns connections and one of its own for looking.
@@ -94,7 +104,7 @@ func (p *Pair) Close() {
 				c.Close()
 			}
 		}
-		s.conns, s.admin = nil, nil
+		s.conns, s.ids, s.admin = nil, nil, nil
 	}
 }
 
@@ -114,7 +124,11 @@ func (p *Pair) reset() error {
 				s.admin = c
 				continue
 			}
-			s.conns = append(s.conns, c)
+			id, err := c.Do("CLIENT", "ID")
+			if err != nil {
+				return err
+			}
+			s.conns, s.ids = append(s.conns, c), append(s.ids, string(id.Text))
 			if i%2 == 0 {
 				continue
 			}
@@ -136,17 +150,28 @@ func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 	if err := p.reset(); err != nil {
 		return nil, err
 	}
+	if p.Begin != nil {
+		if err := p.Begin(); err != nil {
+			return nil, err
+		}
+	}
 	checked := 0
 	for i := 0; i < len(steps); {
 		n := p.batch(steps[i:])
 		diff, err := p.runBatch(steps[i:i+n], i)
+		if diff == nil && err == nil {
+			diff, err = p.settle(i + n - 1)
+		}
 		if diff != nil || err != nil {
 			return diff, err
 		}
 		i += n
 		if i-checked >= checkEvery || i == len(steps) {
 			checked = i
-			diff, err := p.compareKeyspaces(steps[i-1], i-1)
+			diff, err := p.bothWait(i - 1)
+			if diff == nil && err == nil {
+				diff, err = p.compareKeyspaces(steps[i-1], i-1)
+			}
 			if diff != nil || err != nil {
 				return diff, err
 			}
@@ -182,6 +207,26 @@ func (p *Pair) batch(steps []Step) int {
 
 func (p *Pair) runBatch(steps []Step, at int) (*Difference, error) {
 	st := &p.state[steps[0].Conn]
+	if st.blocked != nil {
+		return nil, nil
+	}
+	kept := steps[:0:0]
+	for _, s := range steps {
+		over, err := p.overlooked(s)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case over && name(s.Args) == "EXEC":
+			s.Args = cmd("DISCARD")
+		case over:
+			continue
+		}
+		kept = append(kept, s)
+	}
+	if steps = kept; len(steps) == 0 {
+		return nil, nil
+	}
 	if len(steps) == 1 && !st.multi {
 		if sp := p.cat.specialOf(steps[0].Args); sp.run != nil {
 			return sp.run(p, steps[0], at)

@@ -1,0 +1,82 @@
+package oracle
+
+import "strconv"
+
+// blockingFamily has the commands that wait, on the keys of the other families. What wakes them comes from the
+// other connections.
+var blockingFamily = family{
+	makers: []maker{
+		{"BLPOP", 3, func(g *Generator) [][]byte { return join("BLPOP", g.keys('l', 1, 3), g.timeout()) }, true, false},
+		{"BRPOP", 2, func(g *Generator) [][]byte { return join("BRPOP", g.keys('l', 1, 3), g.timeout()) }, true, false},
+		{"BLMOVE", 2, func(g *Generator) [][]byte {
+			return join("BLMOVE", g.key('l'), g.key('l'), g.side(), g.side(), g.timeout())
+		}, true, false},
+		{"BRPOPLPUSH", 1, func(g *Generator) [][]byte { return join("BRPOPLPUSH", g.key('l'), g.key('l'), g.timeout()) }, true, false},
+		{"BLMPOP", 2, func(g *Generator) [][]byte {
+			return join("BLMPOP", g.timeout(), g.numbered('l'), g.side(), g.maybe(40, "COUNT", g.count()))
+		}, true, false},
+		{"BZPOPMIN", 2, func(g *Generator) [][]byte { return join("BZPOPMIN", g.keys('z', 1, 3), g.timeout()) }, true, false},
+		{"BZPOPMAX", 1, func(g *Generator) [][]byte { return join("BZPOPMAX", g.keys('z', 1, 3), g.timeout()) }, true, false},
+		{"BZMPOP", 2, func(g *Generator) [][]byte {
+			return join("BZMPOP", g.timeout(), g.numbered('z'), g.oneOf("MIN", "MAX", "min", "MID"), g.maybe(40, "COUNT", g.count()))
+		}, true, false},
+		{"CLIENT UNBLOCK", 12, func(g *Generator) [][]byte {
+			return join("CLIENT", "UNBLOCK", g.oneOf("0", "1", "2", "3", "4", "5", "0", "1", "2", "3", "4", "5", "abc", "-1"), g.maybe(50, g.oneOf("ERROR", "TIMEOUT", "timeout", "NOW")))
+		}, false, false},
+	},
+	modes: map[string]mode{"BZPOPMIN": scores, "BZPOPMAX": scores, "BZMPOP": scores},
+	specials: map[string]special{
+		"BLPOP": {run: blockOn, queued: true}, "BRPOP": {run: blockOn, queued: true}, "BLMOVE": {run: blockOn, queued: true},
+		"BRPOPLPUSH": {run: blockOn, queued: true}, "BLMPOP": {run: blockOn, queued: true}, "BZPOPMIN": {run: blockOn, queued: true},
+		"BZPOPMAX": {run: blockOn, queued: true}, "BZMPOP": {run: blockOn, queued: true},
+		"CLIENT UNBLOCK": {run: unblock},
+		// Redis wakes who waits on a database in the order of a hash table.
+		"SWAPDB": {run: func(p *Pair, s Step, at int) (*Difference, error) {
+			for i := range p.state {
+				if b := p.state[i].blocked; b != nil && waitsOnSeveral(b.Args) {
+					return nil, nil
+				}
+			}
+			_, _, diff, err := p.runOne(s, at)
+			return diff, err
+		}},
+	},
+	avoid: map[string]func(*Generator, [][]byte) bool{
+		"BLPOP": soonest(-1, 1), "BRPOP": soonest(-1, 1), "BLMOVE": soonest(-1, 1), "BRPOPLPUSH": soonest(-1, 1),
+		"BLMPOP": soonest(1, 1), "BZPOPMIN": soonest(-1, 1), "BZPOPMAX": soonest(-1, 1), "BZMPOP": soonest(1, 1),
+	},
+}
+
+// timeout is for ever, long, or no timeout at all.
+func (g *Generator) timeout() string {
+	if g.p(8) {
+		return g.oneOf("-1", "abc", "", "1e400", "nan", "inf", "9223372036854775807", "-0.5", "1e300")
+	}
+	return g.oneOf("0", "0", "0", "0.0", "100000", strconv.Itoa(10_000+g.rng.IntN(100_000)))
+}
+
+// shortWait is a wait that ends before the next step.
+func (g *Generator) shortWait() Step {
+	const soon, pauseMs = "0.02", 60
+	args := cmd("BLPOP", g.key('l'), soon)
+	switch g.rng.IntN(4) {
+	case 0:
+		args = cmd("BZPOPMIN", g.key('z'), soon)
+	case 1:
+		args = cmd("BLMOVE", g.key('l'), g.key('l'), "LEFT", "RIGHT", soon)
+	case 2:
+		args = cmd("BZMPOP", soon, "1", g.key('z'), "MAX")
+	}
+	return Step{Conn: g.current, Args: args, PauseMs: pauseMs}
+}
+
+// waitsOnSeveral reports whether a command waits on more than one key.
+func waitsOnSeveral(args [][]byte) bool {
+	switch name(args) {
+	case "BLMOVE", "BRPOPLPUSH":
+		return false
+	case "BLMPOP", "BZMPOP":
+		return string(args[2]) != "1"
+	}
+	return len(args) > 3
+}
