@@ -13,6 +13,8 @@ type family struct {
 	keys map[byte][]string
 	// makers make the commands of redis-server 7.0.
 	makers []maker
+	// more makes commands that another family has, in other forms.
+	more []maker
 	// newer are the commands and options that redis-server 7.0 lacks. They are made where Options.Newer asks
 	// for them.
 	newer []maker
@@ -28,7 +30,19 @@ type family struct {
 
 // families is the closed list.
 var families = []*family{
-	&stringFamily, &bitmapFamily, &genericFamily, &hashFamily, &hashTTLFamily, &listFamily, &setFamily, &zsetFamily, &streamFamily, &connectionFamily, &serverFamily, &dumpFamily, &blockingFamily,
+	&stringFamily,
+	&bitmapFamily,
+	&genericFamily,
+	&hashFamily,
+	&hashTTLFamily,
+	&listFamily,
+	&setFamily,
+	&zsetFamily,
+	&streamFamily,
+	&connectionFamily,
+	&serverFamily,
+	&dumpFamily,
+	&blockingFamily,
 }
 
 // maker makes the arguments of one command.
@@ -68,12 +82,12 @@ func newCatalog(newer bool) *catalog {
 	c := &catalog{byName: map[string]maker{}, keys: map[byte][]string{}, modes: map[string]mode{}, specials: map[string]special{},
 		avoid: map[string]func(g *Generator, args [][]byte) bool{}}
 	for _, f := range families {
-		makers := f.makers
+		makers := append(slices.Clip(f.makers), f.more...)
 		if newer {
-			makers = append(slices.Clip(makers), f.newer...)
+			makers = append(makers, f.newer...)
 		}
 		for i, m := range makers {
-			// A command's newer options are a maker of their own beside the command's.
+			// Other forms and newer options are makers beside the command's.
 			if _, twice := c.byName[m.name]; twice && i < len(f.makers) {
 				panic("oracle: two makers of " + m.name)
 			}

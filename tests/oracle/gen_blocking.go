@@ -24,11 +24,24 @@ var blockingFamily = family{
 			return join("CLIENT", "UNBLOCK", g.oneOf("0", "1", "2", "3", "4", "5", "0", "1", "2", "3", "4", "5", "abc", "-1"), g.maybe(50, g.oneOf("ERROR", "TIMEOUT", "timeout", "NOW")))
 		}, false, false},
 	},
+	more: []maker{
+		{"XREAD", 3, func(g *Generator) [][]byte {
+			keys := g.keys('e', 1, 3)
+			return join("XREAD", g.maybe(40, "COUNT", g.integer()), "BLOCK", g.blockMs(), "STREAMS", keys,
+				g.times(len(keys), len(keys), func() string { return g.oneOf("$", "$", g.streamID()) }))
+		}, true, false},
+		{"XREADGROUP", 4, func(g *Generator) [][]byte {
+			keys := g.keys('e', 1, 2)
+			return join("XREADGROUP", "GROUP", g.group(), g.consumer(), g.maybe(40, "COUNT", g.count()), "BLOCK", g.blockMs(), g.maybe(15, "NOACK"),
+				"STREAMS", keys, g.times(len(keys), len(keys), func() string { return g.oneOf(">", ">", ">", g.streamID()) }))
+		}, true, false},
+	},
 	modes: map[string]mode{"BZPOPMIN": scores, "BZPOPMAX": scores, "BZMPOP": scores},
 	specials: map[string]special{
 		"BLPOP": {run: blockOn, queued: true}, "BRPOP": {run: blockOn, queued: true}, "BLMOVE": {run: blockOn, queued: true},
 		"BRPOPLPUSH": {run: blockOn, queued: true}, "BLMPOP": {run: blockOn, queued: true}, "BZPOPMIN": {run: blockOn, queued: true},
 		"BZPOPMAX": {run: blockOn, queued: true}, "BZMPOP": {run: blockOn, queued: true},
+		"XREAD": {run: blockOn, queued: true, when: blocksForEver}, "XREADGROUP": {run: blockOn, queued: true, when: blocksForEver},
 		"CLIENT UNBLOCK": {run: unblock},
 		// Redis wakes who waits on a database in the order of a hash table.
 		"SWAPDB": {run: func(p *Pair, s Step, at int) (*Difference, error) {
@@ -55,6 +68,20 @@ func (g *Generator) timeout() string {
 	return g.oneOf("0", "0", "0", "0.0", "100000", strconv.Itoa(10_000+g.rng.IntN(100_000)))
 }
 
+// blockMs is the timeout of a stream's reader.
+func (g *Generator) blockMs() string {
+	if g.p(5) {
+		return g.oneOf("-1", "abc", "", "1.5", "9223372036854775808")
+	}
+	return g.oneOf("0", "0", "10000000")
+}
+
+// blocksForEver reports whether a stream's reader may wait to the end of the run.
+func blocksForEver(args [][]byte) bool {
+	n, err := strconv.ParseInt(argBehind(args, "BLOCK"), 10, 64)
+	return err == nil && (n == 0 || n >= soonMs)
+}
+
 // shortWait is a wait that ends before the next step.
 func (g *Generator) shortWait() Step {
 	const soon, pauseMs = "0.02", 60
@@ -77,6 +104,8 @@ func waitsOnSeveral(args [][]byte) bool {
 		return false
 	case "BLMPOP", "BZMPOP":
 		return string(args[2]) != "1"
+	case "XREAD", "XREADGROUP":
+		return true
 	}
 	return len(args) > 3
 }

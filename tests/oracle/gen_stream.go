@@ -113,11 +113,11 @@ func madeID(_ *Generator, args [][]byte) bool {
 	return false
 }
 
-// blocksLong reports whether a read could wait for longer than a moment.
+// blocksLong reports whether a read could wait for longer than a moment, and then not to the end of the run.
 func blocksLong(_ *Generator, args [][]byte) bool {
 	for i, a := range args {
 		if i+1 < len(args) && strings.EqualFold(string(a), "BLOCK") {
-			if n, err := strconv.ParseInt(string(args[i+1]), 10, 64); err == nil && (n == 0 || n > 10) {
+			if n, err := strconv.ParseInt(string(args[i+1]), 10, 64); err == nil && n > 10 && n < soonMs {
 				return true
 			}
 		}
