@@ -8,12 +8,17 @@ import (
 // Shrink looks for a short list of steps that ends in the same kind of difference as steps do. It gives up
 // refining when the time is over and returns the shortest list so far.
 func (p *Pair) Shrink(steps []Step, found *Difference, limit time.Duration) ([]Step, *Difference) {
-	deadline := time.Now().Add(limit)
 	if after := p.After; !found.after {
 		// Restarts would take most of the time.
 		p.After = nil
 		defer func() { p.After = after }()
 	}
+	return shrink(steps, found, limit, p.Run)
+}
+
+// shrink is Shrink for steps that run runs.
+func shrink(steps []Step, found *Difference, limit time.Duration, run func(steps []Step, checkEvery int) (*Difference, error)) ([]Step, *Difference) {
+	deadline := time.Now().Add(limit)
 	best, bestDiff := append([]Step{}, steps[:found.Index+1]...), found
 	// A difference of the whole keyspace shows at the next look, so look often when there is little to run.
 	try := func(candidate []Step) bool {
@@ -24,7 +29,7 @@ func (p *Pair) Shrink(steps []Step, found *Difference, limit time.Duration) ([]S
 		if len(candidate) <= 60 {
 			every = 1
 		}
-		diff, err := p.Run(candidate, every)
+		diff, err := run(candidate, every)
 		if err != nil || diff == nil || !sameKind(diff.What, found.What) {
 			return false
 		}
@@ -59,7 +64,7 @@ func (p *Pair) Shrink(steps []Step, found *Difference, limit time.Duration) ([]S
 			break
 		}
 	}
-	p.shrinkArguments(&best, try)
+	shrinkArguments(&best, try)
 	return best, bestDiff
 }
 
@@ -70,7 +75,7 @@ func sameKind(a, b string) bool {
 }
 
 // shrinkArguments drops arguments and shortens long ones.
-func (p *Pair) shrinkArguments(best *[]Step, try func([]Step) bool) {
+func shrinkArguments(best *[]Step, try func([]Step) bool) {
 	for i := 0; i < len(*best); i++ {
 		for a := len((*best)[i].Args) - 1; a >= 1; a-- {
 			if i >= len(*best) || a >= len((*best)[i].Args) {
