@@ -1,0 +1,89 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// blocks sends a command and returns once so many clients are blocked.
+func (c *conn) blocks(watcher *conn, n int64, args ...string) {
+	c.t.Helper()
+	if err := c.Send(args...); err != nil {
+		c.t.Fatal(err)
+	}
+	eventually(c.t, "it waits", func() bool { return watcher.infoInt("clients", "blocked_clients") == n })
+}
+
+// TestBlockedClients: how they are shown, that neither timeout nor those who go
+// take an element, and that CLIENT KILL ends them at once.
+func TestBlockedClients(t *testing.T) {
+	in := start(t, "--timeout", "1")
+	watcher := in.conn()
+	c := in.conn()
+	c.blocks(watcher, 1, "BLPOP", "q", "100")
+	line := string(watcher.do("CLIENT LIST").Text)
+	if !strings.Contains(line, " flags=b ") || !strings.Contains(line, " cmd=blpop ") {
+		t.Errorf("it is shown as %s", line)
+	}
+	if n := watcher.infoInt("clients", "clients_in_timeout_table"); n != 1 {
+		t.Errorf("clients_in_timeout_table is %d", n)
+	}
+	// Longer than timeout allows the idle.
+	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		watcher.expect("PING", "+PONG")
+	}
+	watcher.expect("RPUSH q a", ":1")
+	if r, err := c.ReadReply(); err != nil || r.String() != `["q", "a"]` {
+		t.Errorf("it was served %s, %v", r, err)
+	}
+	if n := watcher.infoInt("clients", "blocked_clients"); n != 0 {
+		t.Errorf("%d are blocked", n)
+	}
+	for _, pipelined := range []string{"", "PING\r\n", strings.Repeat("SET k v\r\n", 5000)} {
+		c := in.conn()
+		if _, err := c.Write([]byte("BLPOP q 0\r\n" + pipelined)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return watcher.infoInt("clients", "blocked_clients") == 1 })
+		c.Close()
+		eventually(t, "it is gone", func() bool { return watcher.infoInt("clients", "blocked_clients") == 0 })
+		watcher.expect("RPUSH q a", ":1")
+		watcher.expect("LPOP q", `"a"`)
+	}
+	for range 20 {
+		c := in.conn()
+		id := c.do("CLIENT ID").String()[1:]
+		c.blocks(watcher, 1, "BLPOP", "q", "0")
+		watcher.expect("CLIENT KILL ID "+id, ":1")
+		watcher.expect("RPUSH q a", ":1")
+		watcher.expect("LPOP q", `"a"`)
+		eventually(t, "it is gone", func() bool { return watcher.infoInt("clients", "connected_clients") == 1 })
+	}
+	c = in.conn()
+	id := c.do("CLIENT ID").String()[1:]
+	c.blocks(watcher, 1, "BLPOP", "q", "0")
+	watcher.expect("CLIENT UNBLOCK "+id+" ERROR", ":1")
+	if n := watcher.infoInt("clients", "blocked_clients"); n != 0 {
+		t.Errorf("%d are blocked", n)
+	}
+	if text := string(watcher.do("INFO errorstats").Text); !strings.Contains(text, "errorstat_UNBLOCKED:count=1\r\n") {
+		t.Errorf("INFO errorstats says %s", text)
+	}
+	if text := string(watcher.do("INFO commandstats").Text); !strings.Contains(text, fmt.Sprintf("cmdstat_blpop:calls=%d,", 1+3+20+1)) {
+		t.Errorf("INFO commandstats says %s", text)
+	}
+}
+
+// TestStopWithBlockedClients: the server stops although clients wait, for ever
+// or with replies unsent.
+func TestStopWithBlockedClients(t *testing.T) {
+	in := start(t)
+	watcher := in.conn()
+	const many = 300
+	for i := range int64(many) {
+		_ = in.conn().Send("BLMOVE", fmt.Sprint("a", i%10), fmt.Sprint("b", i%7), "LEFT", "RIGHT", "0")
+	}
+	eventually(t, "they wait", func() bool { return watcher.infoInt("clients", "blocked_clients") == many })
+}
