@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"sync"
+
 	"kevy/internal/ds"
 	"kevy/internal/op"
 )
@@ -40,7 +42,9 @@ func RebuildValue(c *op.Commit, db, stream int, key []byte, v Value, atMs int64,
 		c.End()
 		return
 	}
-	b := rebuilder{c: c, db: db, stream: stream, key: key, full: full}
+	b := rebuilders.Get().(*rebuilder)
+	defer b.putBack()
+	*b = rebuilder{c: c, db: db, stream: stream, key: key, full: full, buf: b.buf[:0], ends: b.ends[:0], scores: b.scores[:0]}
 	switch o := o.(type) {
 	case *ds.Hash:
 		b.verb = op.HSet
@@ -85,6 +89,17 @@ type rebuilder struct {
 	scores     []float64
 	full       func() // may be nil
 	at         int64  // the deadline of all, for HPEXPIREAT
+}
+
+var rebuilders = sync.Pool{New: func() any { return new(rebuilder) }}
+
+// putBack keeps the memory for the next value, unless it is large.
+func (b *rebuilder) putBack() {
+	if cap(b.buf) > 2*maxRebuildBytes {
+		b.buf = nil
+	}
+	*b = rebuilder{buf: b.buf, ends: b.ends, scores: b.scores}
+	rebuilders.Put(b)
 }
 
 func (b *rebuilder) add(parts ...[]byte) {
@@ -132,7 +147,7 @@ func (b *rebuilder) flush() {
 	}
 	start := 0
 	for i, end := range b.ends {
-		if b.scores != nil {
+		if len(b.scores) > 0 {
 			b.c.ArgFloat(b.scores[i])
 		}
 		b.c.Arg(b.buf[start:end])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +37,7 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.dir, "dir", settings.Lookup("dir").Default, "the data directory; no server may be using it")
 	cmd.Flags().IntVar(&f.databases, "databases", databases, "how many databases the store has, as the server's setting")
 	cmd.Flags().IntVar(&f.db, "db", transfer.EveryDB, "take this database only (every one by default)")
+	cmd.Flags().Lookup("db").DefValue = "0" // which is not shown: -1 would puzzle
 	cmd.Flags().BoolVar(&f.json, "json", false, "answer with the figures as JSON")
 	// What kevy-server answers to --help is about settings.
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
@@ -43,6 +45,17 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	})
 	cmd.DisableFlagsInUseLine = true
 	cmd.Args = cobra.ExactArgs(1)
+}
+
+// check refuses numbers that name no database.
+func (f *storeFlags) check() error {
+	switch {
+	case f.databases < 1 || f.databases > engine.MaxDBs:
+		return fmt.Errorf("--databases takes a number from 1 to %d", engine.MaxDBs)
+	case f.db != transfer.EveryDB && (f.db < 0 || f.db >= f.databases):
+		return fmt.Errorf("--db takes a number from 0 to %d", f.databases-1)
+	}
+	return nil
 }
 
 // options returns what the store is opened with. Warnings of it go to stderr.
@@ -95,7 +108,7 @@ func importCommand(stdout, stderr io.Writer) *cobra.Command {
 		Example: importExamples,
 		RunE: func(_ *cobra.Command, args []string) error {
 			leave, err := parseLeaveOut(leaveOut)
-			if err != nil {
+			if err = errors.Join(err, f.check()); err != nil {
 				return err
 			}
 			bar := newBar(stderr, "importing", true)
@@ -148,6 +161,9 @@ func exportCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long:    exportLong,
 		Example: exportExamples,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
 			bar := newBar(stderr, "exporting", false)
 			r, err := transfer.Export(transfer.ExportOptions{Store: f.options(1, stderr), File: args[0], DB: f.db, Progress: bar.tell})
 			bar.end()

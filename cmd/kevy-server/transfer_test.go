@@ -98,6 +98,15 @@ func TestImportAndExport(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `not "everything"`) {
 		t.Errorf("a wrong word: %v", err)
 	}
+	for _, wrong := range []string{"--db=16", "--db=-2", "--databases=0"} {
+		if _, _, err = kevyServer("export", exported, "--dir", store, wrong); err == nil || !strings.Contains(err.Error(), "takes a number from") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	_, stderr, err = kevyServer("export", exported, "--dir", store, "--db", "1")
+	if err != nil || stderr != "" {
+		t.Errorf("%v, warnings: %s", err, stderr)
+	}
 	_, _, err = kevyServer("export", exported, "--dir", filepath.Join(dir, "none"))
 	if err == nil || !strings.Contains(err.Error(), "holds no store") {
 		t.Errorf("export of nothing: %v", err)

@@ -222,7 +222,7 @@ func (e *Engine) readManifest() (persist.Manifest, error) {
 		return m, err
 	case m.Shards > shard.MaxShards:
 		return m, fmt.Errorf("the store in %s has %d shards, and this version of kevy manages %d", e.opt.Dir, m.Shards, shard.MaxShards)
-	case m.Shards != e.opt.Shards:
+	case m.Shards != e.opt.Shards && !e.opt.Offline:
 		e.opt.Logger.Warn("the number of shards is fixed when a store is created: the one asked for is not used", "shards", m.Shards, "asked_for", e.opt.Shards)
 	}
 	m.Runs++
