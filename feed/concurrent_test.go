@@ -163,7 +163,7 @@ func framesOf(t *testing.T, l *fakeLog, s *Source, stream int) (out []seenFrame)
 			if f == nil {
 				break
 			}
-			if stream == s.All() || !f.Verb.Keyed() || op.ShardOf(f.Args[1], s.Shards()) == stream {
+			if stream == s.All() || !f.Verb.Keyed() || op.ShardOf(f.Key(), s.Shards()) == stream {
 				out = append(out, seenFrame{generation, offset, lsn, rawText(f.Raw)})
 				offset++
 			}

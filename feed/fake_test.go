@@ -272,7 +272,7 @@ func (l *fakeLog) recover(t *testing.T, r *Recovery, shards int, from uint64) {
 			}
 			stream := op.EveryStream
 			if f.Verb.Keyed() {
-				stream = op.ShardOf(f.Args[1], shards)
+				stream = op.ShardOf(f.Key(), shards)
 			}
 			r.Op(stream)
 		}

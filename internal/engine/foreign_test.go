@@ -522,7 +522,8 @@ func TestForeignOnAFullDisk(t *testing.T) {
 	}
 }
 
-// driveRedis runs random commands on a redis-server, on several databases.
+// driveRedis runs random commands on a redis-server, on several databases. Streams
+// are left to the tests that pass a directory from server to server.
 func driveRedis(t *testing.T, s *process.Server, seed uint64, steps int) {
 	t.Helper()
 	const connections = 3
@@ -533,6 +534,9 @@ func driveRedis(t *testing.T, s *process.Server, seed uint64, steps int) {
 	g := oracle.NewGenerator(seed, time.Now().UnixMilli(), oracle.Options{Conns: connections})
 	for range steps {
 		step := g.Next()
+		if name := step.Args[0]; len(name) > 0 && (name[0] == 'X' || name[0] == 'x') {
+			continue
+		}
 		if _, err := conns[step.Conn].Write(wire.AppendCommand(nil, step.Args...)); err != nil {
 			t.Fatal(err)
 		}

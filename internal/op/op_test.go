@@ -25,6 +25,22 @@ func TestVerbTextsRoundTrip(t *testing.T) {
 	}
 }
 
+// TestKeys: the key is where KeyAt says, which of XGROUP is behind the subcommand.
+func TestKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		"*3\r\n$4\r\nXDEL\r\n$1\r\ns\r\n$3\r\n1-1\r\n":                  "s",
+		"*4\r\n$6\r\nXGROUP\r\n$7\r\nDESTROY\r\n$1\r\ns\r\n$1\r\ng\r\n": "s",
+		"*1\r\n$8\r\nFLUSHALL\r\n":                                      "",
+	} {
+		var s Scanner
+		s.Reset([]byte(text), 0)
+		f, err := s.Next()
+		if err != nil || string(f.Key()) != want {
+			t.Errorf("%q: %v, %v", text, f, err)
+		}
+	}
+}
+
 type wantOp struct {
 	db    int
 	cause Cause

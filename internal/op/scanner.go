@@ -21,10 +21,10 @@ type Frame struct {
 
 // Key returns the key of the op, nil if it has none.
 func (f *Frame) Key() []byte {
-	if !f.Verb.Keyed() {
-		return nil
+	if at := f.Verb.KeyAt(); at > 0 {
+		return f.Args[at]
 	}
-	return f.Args[1]
+	return nil
 }
 
 // ErrPayload is wrapped by every error of Scanner: the payload is not what

@@ -42,12 +42,17 @@ func drive(t *testing.T, s *process.Server, seed uint64, steps int) {
 	}
 	// Whatever the last FLUSHALL left, there is a key of each type, with and without an expiry.
 	c := conns[0]
-	for i, cmd := range []string{"SET end:s v", "RPUSH end:l a b", "HSET end:h f v", "SADD end:t 1 2 x", "ZADD end:z 1.5 a -inf b"} {
+	do(t, c, "DEL", "end:x", "end:y")
+	for i, cmd := range []string{"SET end:s v", "RPUSH end:l a b", "HSET end:h f v", "SADD end:t 1 2 x", "ZADD end:z 1.5 a -inf b", "XADD end:x 5-1 f v"} {
 		do(t, c, strings.Fields(cmd)...)
 		if i%2 == int(seed%2) {
 			do(t, c, "PEXPIREAT", strings.Fields(cmd)[1], "4000000000123")
 		}
 	}
+	do(t, c, "XGROUP", "CREATE", "end:x", "g", "0")
+	do(t, c, "XCLAIM", "end:x", "g", "c", "0", "5-1", "FORCE")
+	do(t, c, "XDEL", "end:x", "5-1")
+	do(t, c, "COPY", "end:x", "end:y")
 }
 
 func dump(t *testing.T, s *process.Server) keyspace.Dump {
@@ -130,6 +135,12 @@ func TestDirectoryIsRedis(t *testing.T) {
 				if tc.rewrite {
 					rewrite(t, s)
 					drive(t, s, seed+uint64(turn)+100, 500)
+				}
+				if b.Redis {
+					// It logs less of a group than it knows (entries read, what the history counts, and in a
+					// rewrite pending entries that are gone): what counts is what it reads back itself.
+					s.Stop(t)
+					s = process.Start(t, b, cfg)
 				}
 				before = dump(t, s)
 				if len(before) < 5 {
