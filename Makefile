@@ -68,8 +68,10 @@ chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy
 rdb: ## RDB_KEYS (1000000) keys from redis-server into a store and back, with time and memory of each step
 	KEVY_REQUIRE_TOOLS=1 KEVY_RDB_KEYS=$(RDB_KEYS) go test -count=1 -timeout 0 -v -run '^TestRDBThereAndBack$$' ./tests/integration
 
-conformance: ## Redis's own tests (fetched from Debian); ARGS="unit/type/string" for some units
-	tests/conformance/run.sh $(ARGS)
+conformance: ## Redis's own tests (fetched from Debian), profiles core and full; ARGS="unit/type/string" for some units
+	@scripts/deps.sh
+	KEVY_REQUIRE_TOOLS=1 KEVY_CONFORMANCE_PROFILES="core full" KEVY_CONFORMANCE_UNITS="$(ARGS)" \
+	go test -count=1 -timeout 0 -v -run '^TestRedisTests$$' ./tests/conformance
 
 bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key
 	@scripts/deps.sh
