@@ -52,6 +52,21 @@ func (tx *Tx) MarkNotInt(key []byte) {
 	}
 }
 
+// MarkSkiplist makes OBJECT ENCODING call the key's sorted set skiplist, as
+// Redis does of one that SORT read. It changes no value and is no op.
+func (tx *Tx) MarkSkiplist(key []byte) {
+	e := tx.lookup(key)
+	if e == nil {
+		return
+	}
+	if z, ok := e.Object().(*ds.ZSet); !ok || z.Encoding() == "skiplist" {
+		return
+	}
+	sh, d := tx.at(key)
+	tx.save(sh, key)
+	d.keys.Mutable(key).Object().(*ds.ZSet).Unpack()
+}
+
 // maxEmbeddedBytes is the longest string that Redis stores beside its header.
 const maxEmbeddedBytes = 44
 

@@ -151,6 +151,7 @@ func mutate(rng *rand.Rand, tx *Tx) {
 		}
 	case n < 16 && rng.IntN(2) == 0:
 		tx.MarkRaw(key)
+		tx.MarkSkiplist(key)
 	case n < 16:
 		h, limits := ds.NewHash(), tx.Limits()
 		for _, f := range long(1 + rng.IntN(300)) {

@@ -153,6 +153,13 @@ func (z *ZSet) setLarge(member []byte, score float64) (created bool) {
 	return true
 }
 
+// Unpack gives the set the form of large ones.
+func (z *ZSet) Unpack() {
+	if z.table == nil {
+		z.convert()
+	}
+}
+
 func (z *ZSet) convert() {
 	large := ZSet{table: NewTable(), order: newRankTree()}
 	z.EachRank(0, z.Len(), false, func(member []byte, score float64) bool {

@@ -2,6 +2,7 @@ package generic
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 
@@ -228,10 +229,10 @@ func runSort(c *command.Ctx, stores bool) {
 		return
 	}
 	if s.store {
-		s.storeResult(c, order[first:last+1])
+		s.storeResult(c, &elems, order[first:last+1])
 		return
 	}
-	s.reply(c, order[first:last+1])
+	s.reply(c, &elems, order[first:last+1])
 }
 
 // gather collects the elements of the key and returns how many it has. Where
@@ -258,6 +259,7 @@ func (s *sorting) gather(c *command.Ctx, elems *command.Members) (n int, whole b
 		l.Each(first, count, s.unsorted && s.descending, appendElem)
 		return n, !s.unsorted, err
 	case shard.KindZSet:
+		c.Tx.MarkSkiplist(key)
 		z, err := c.Tx.ZSet(key)
 		n = z.Len()
 		first, count := 0, n
@@ -290,10 +292,10 @@ func (s *sorting) inPlace(n int) (from, count int) {
 
 // sortable is an element with what it is compared by.
 type sortable struct {
-	elem  []byte
+	index int // of the element, in the order in which they came
 	score float64
-	text  []byte // of the key that BY names
-	found bool   // there is such a key
+	text  []byte
+	found bool // there is something to compare it by
 }
 
 // order returns the elements so that those from first to last are in their
@@ -304,34 +306,37 @@ func (s *sorting) order(c *command.Ctx, elems *command.Members, first, last int)
 	var key []byte
 	for i := range list {
 		e := &list[i]
-		e.elem = elems.At(i)
+		e.index = i
 		if s.unsorted {
 			continue
 		}
-		by := e.elem
+		e.text, e.found = elems.At(i), true
 		if s.byPattern {
-			if by, e.found = s.by.lookup(c.Tx, e.elem, &key); !e.found {
+			if e.text, e.found = s.by.lookup(c.Tx, e.text, &key); !e.found {
 				continue
 			}
 		}
-		if s.alpha {
-			e.text = by
-			continue
-		}
-		var number bool
-		if e.score, number = sortScore(by); !number {
-			ok = false
+		if !s.alpha {
+			var number bool
+			if e.score, number = sortScore(e.text); !number {
+				ok = false
+			}
 		}
 	}
 	if s.unsorted || !ok {
 		return list, ok
 	}
-	compare := s.compare()
+	compare := s.compare(elems)
 	if s.byPattern && (first != 0 || last != len(list)-1) {
 		command.PartialSort(list, first, last, compare)
-	} else {
-		slices.SortStableFunc(list, compare)
+		return list, true
 	}
+	slices.SortFunc(list, func(a, b sortable) int {
+		if order := compare(a, b); order != 0 {
+			return order
+		}
+		return cmp.Compare(a.index, b.index)
+	})
 	return list, true
 }
 
@@ -350,34 +355,28 @@ func sortScore(b []byte) (score float64, ok bool) {
 }
 
 // compare returns the order of the elements.
-func (s *sorting) compare() func(a, b sortable) int {
+func (s *sorting) compare(elems *command.Members) func(a, b sortable) int {
 	var compare func(a, b sortable) int
 	switch {
 	case !s.alpha:
-		compare = byScore
-	case s.byPattern && s.store:
-		compare = func(a, b sortable) int { return byText(a, b, bytes.Compare) }
-	case s.byPattern:
-		compare = func(a, b sortable) int { return byText(a, b, compareCText) }
+		compare = func(a, b sortable) int {
+			switch {
+			case a.score > b.score:
+				return 1
+			case a.score < b.score:
+				return -1
+			}
+			return bytes.Compare(elems.At(a.index), elems.At(b.index))
+		}
 	case s.store:
-		compare = func(a, b sortable) int { return bytes.Compare(a.elem, b.elem) }
+		compare = func(a, b sortable) int { return byText(a, b, bytes.Compare) }
 	default:
-		compare = func(a, b sortable) int { return compareCText(a.elem, b.elem) }
+		compare = func(a, b sortable) int { return byText(a, b, compareCText) }
 	}
 	if s.descending {
 		return func(a, b sortable) int { return -compare(a, b) }
 	}
 	return compare
-}
-
-func byScore(a, b sortable) int {
-	switch {
-	case a.score > b.score:
-		return 1
-	case a.score < b.score:
-		return -1
-	}
-	return bytes.Compare(a.elem, b.elem)
 }
 
 // byText puts elements without a key of their own first.
@@ -397,15 +396,16 @@ func byText(a, b sortable, compare func(a, b []byte) int) int {
 // with a zero byte; what it stores it compares whole.
 func compareCText(a, b []byte) int { return bytes.Compare(command.CText(a), command.CText(b)) }
 
-func (s *sorting) reply(c *command.Ctx, list []sortable) {
+func (s *sorting) reply(c *command.Ctx, elems *command.Members, list []sortable) {
 	var key []byte
 	c.W.Array(len(list) * max(len(s.gets), 1))
 	for i := range list {
+		elem := elems.At(list[i].index)
 		if len(s.gets) == 0 {
-			c.W.Bulk(list[i].elem)
+			c.W.Bulk(elem)
 		}
 		for j := range s.gets {
-			if value, ok := s.gets[j].lookup(c.Tx, list[i].elem, &key); ok {
+			if value, ok := s.gets[j].lookup(c.Tx, elem, &key); ok {
 				c.W.Bulk(value)
 			} else {
 				c.W.Null()
@@ -416,15 +416,16 @@ func (s *sorting) reply(c *command.Ctx, list []sortable) {
 
 // storeResult stores the elements, or what is got for them: an empty text where
 // there is nothing.
-func (s *sorting) storeResult(c *command.Ctx, list []sortable) {
+func (s *sorting) storeResult(c *command.Ctx, elems *command.Members, list []sortable) {
 	var key []byte
 	var out command.Members // gathered first: the destination may be a key that is read
 	for i := range list {
+		elem := elems.At(list[i].index)
 		if len(s.gets) == 0 {
-			out.Append(list[i].elem)
+			out.Append(elem)
 		}
 		for j := range s.gets {
-			value, _ := s.gets[j].lookup(c.Tx, list[i].elem, &key)
+			value, _ := s.gets[j].lookup(c.Tx, elem, &key)
 			out.Append(value)
 		}
 	}
