@@ -1,6 +1,7 @@
 package geo
 
 import (
+	"cmp"
 	"slices"
 
 	"kevy/internal/command"
@@ -186,14 +187,15 @@ func (s *search) check(a *command.Args, c *command.Ctx, f form) {
 
 // hit is a member that was found.
 type hit struct {
-	member []byte
+	index  int // among those found
 	score  float64
 	meters float64 // from the center
 }
 
 // answer searches the sorted set and replies with what is found, or stores it.
 func (s *search) answer(c *command.Ctx, z shard.ZSetView) {
-	hits := s.find(z)
+	var members command.Members
+	hits := s.find(z, &members)
 	n := len(hits)
 	if s.count > 0 {
 		n = int(min(int64(n), s.count))
@@ -208,16 +210,21 @@ func (s *search) answer(c *command.Ctx, z shard.ZSetView) {
 			compare = func(a, b hit) int { return nearer(b, a) }
 		}
 		if n == len(hits) {
-			slices.SortStableFunc(hits, compare)
+			slices.SortFunc(hits, func(a, b hit) int {
+				if order := compare(a, b); order != 0 {
+					return order
+				}
+				return cmp.Compare(a.index, b.index)
+			})
 		} else {
 			command.PartialSort(hits, 0, n-1, compare)
 		}
 	}
 	if s.store {
-		s.storeHits(c, hits[:n])
+		s.storeHits(c, &members, hits[:n])
 		return
 	}
-	s.reply(c, hits[:n])
+	s.reply(c, &members, hits[:n])
 }
 
 func nearer(a, b hit) int {
@@ -231,11 +238,10 @@ func nearer(a, b hit) int {
 }
 
 // find returns the members in the shape, cell after cell.
-func (s *search) find(z shard.ZSetView) (hits []hit) {
+func (s *search) find(z shard.ZSetView, members *command.Members) (hits []hit) {
 	if !z.Exists() {
 		return nil
 	}
-	var members command.Members
 	cells := s.shape.cells()
 	last := 0 // of those searched
 	for i, c := range cells {
@@ -254,14 +260,11 @@ func (s *search) find(z shard.ZSetView) (hits []hit) {
 				return false
 			}
 			if meters, inside := s.shape.distance(pointOf(score)); inside {
+				hits = append(hits, hit{index: members.Len(), score: score, meters: meters})
 				members.Append(member)
-				hits = append(hits, hit{score: score, meters: meters})
 			}
 			return !s.enough(len(hits))
 		})
-	}
-	for i := range hits {
-		hits[i].member = members.At(i)
 	}
 	return hits
 }
@@ -269,7 +272,7 @@ func (s *search) find(z shard.ZSetView) (hits []hit) {
 // enough reports whether so many are all that is asked for.
 func (s *search) enough(n int) bool { return s.any && int64(n) >= s.count }
 
-func (s *search) reply(c *command.Ctx, hits []hit) {
+func (s *search) reply(c *command.Ctx, members *command.Members, hits []hit) {
 	parts := 1
 	for _, with := range []bool{s.withDist, s.withHash, s.withCoord} {
 		if with {
@@ -282,7 +285,7 @@ func (s *search) reply(c *command.Ctx, hits []hit) {
 		if parts > 1 {
 			c.W.Array(parts)
 		}
-		c.W.Bulk(h.member)
+		c.W.Bulk(members.At(h.index))
 		if s.withDist {
 			writeDistance(c.W, h.meters/s.shape.unit)
 		}
@@ -295,14 +298,14 @@ func (s *search) reply(c *command.Ctx, hits []hit) {
 	}
 }
 
-func (s *search) storeHits(c *command.Ctx, hits []hit) {
-	members := make([]shard.Scored, len(hits))
+func (s *search) storeHits(c *command.Ctx, members *command.Members, hits []hit) {
+	scored := make([]shard.Scored, len(hits))
 	for i, h := range hits {
-		members[i] = shard.Scored{Member: h.member, Score: h.score}
+		scored[i] = shard.Scored{Member: members.At(h.index), Score: h.score}
 		if s.storeDist {
-			members[i].Score = h.meters / s.shape.unit
+			scored[i].Score = h.meters / s.shape.unit
 		}
 	}
-	command.StoreZSet(c.Tx, s.destination, members)
-	c.W.Int(int64(len(members)))
+	command.StoreZSet(c.Tx, s.destination, scored)
+	c.W.Int(int64(len(scored)))
 }

@@ -14,7 +14,7 @@ func pfDebug() *command.Spec {
 		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(1)",
 		Syntax:      "subcommand key",
 		Summary:     "Looks at how an estimate is kept: its registers, its runs, its form; or gives it the dense form, as GETREG does, too.",
-		Differences: "DECODE shows 16384 runs at most; only a corrupt value has more.",
+		Differences: "DECODE shows 16384 runs at most; only a corrupt value has more. A change of form fails the transactions that watch the key.",
 		Run:         runPFDebug,
 	}
 }
