@@ -27,6 +27,8 @@ const (
 	random
 	// shape: only the type of the reply agrees.
 	shape
+	// coordinates: texts that Redis 7.0 writes with 17 places are compared as it would write them.
+	coordinates
 )
 
 // clockTolerance is how far integers that depend on the time may lie apart, in the unit of the command.
@@ -58,6 +60,8 @@ func same(m mode, want, got wire.Reply) bool {
 		return sameOutline(want, got)
 	case shape:
 		return true
+	case coordinates:
+		return sameCoordinates(want, got)
 	}
 	return false
 }

@@ -43,6 +43,9 @@ var families = []*family{
 	&serverFamily,
 	&dumpFamily,
 	&blockingFamily,
+	&sortFamily,
+	&geoFamily,
+	&hyperloglogFamily,
 }
 
 // maker makes the arguments of one command.
