@@ -9,18 +9,42 @@ import (
 
 // HashView reads a hash. The zero HashView is that of a missing key and is
 // empty.
-type HashView struct{ h *ds.Hash }
+type HashView struct {
+	h *ds.Hash
+	// nowMs, unless 0, says that fields which are overdue by then are still there
+	// and must not be seen.
+	nowMs int64
+}
 
 // Hash returns the hash that the key holds; the error is ErrWrongType.
 func (tx *Tx) Hash(key []byte) (HashView, error) {
 	h, err := view[*ds.Hash](tx, key)
-	return HashView{h}, err
+	if h != nil && tx.due(h.NextDeadline()) {
+		sh, d := tx.at(key)
+		h = tx.expireFirst(sh, d, key, h.Len()).Object().(*ds.Hash)
+	}
+	return HashView{h: h}, err
 }
+
+// HashFields is Hash for commands that look at single fields: where a great
+// many are overdue it does not remove all of them, and Len counts the rest.
+func (tx *Tx) HashFields(key []byte) (HashView, error) {
+	h, err := view[*ds.Hash](tx, key)
+	v := HashView{h: h}
+	if h != nil && tx.due(h.NextDeadline()) {
+		v.nowMs = tx.nowMs
+	}
+	return v, err
+}
+
+// sees reports whether a field that has a deadline, or 0 for none, is seen.
+func (v HashView) sees(atMs int64) bool { return v.nowMs == 0 || atMs == 0 || atMs > v.nowMs }
 
 // Exists reports whether the key exists.
 func (v HashView) Exists() bool { return v.h != nil }
 
-// Len returns the number of fields.
+// Len returns the number of fields, of a view of HashFields with those that are
+// overdue and still there.
 func (v HashView) Len() int {
 	if v.h == nil {
 		return 0
@@ -32,6 +56,11 @@ func (v HashView) Len() int {
 func (v HashView) Get(field []byte) ([]byte, bool) {
 	if v.h == nil {
 		return nil, false
+	}
+	if v.nowMs != 0 {
+		if at, _ := v.h.Deadline(field); !v.sees(at) {
+			return nil, false
+		}
 	}
 	return v.h.Get(field)
 }
@@ -45,21 +74,31 @@ func (v HashView) Deadline(field []byte) (atMs int64, ok bool) {
 	if v.h == nil {
 		return 0, false
 	}
-	return v.h.Deadline(field)
+	if atMs, ok = v.h.Deadline(field); !v.sees(atMs) {
+		return 0, false
+	}
+	return atMs, ok
 }
 
 // EachWithDeadline is Each with the fields' deadlines, 0 for none.
 func (v HashView) EachWithDeadline(fn func(field, value []byte, atMs int64) bool) {
 	if v.h != nil {
-		v.h.EachWithDeadline(fn)
+		v.h.EachWithDeadline(func(field, value []byte, atMs int64) bool {
+			return !v.sees(atMs) || fn(field, value, atMs)
+		})
 	}
 }
 
 // Each calls fn for each field until it returns false. fn must not change keys.
 func (v HashView) Each(fn func(field, value []byte) bool) {
-	if v.h != nil {
-		v.h.Each(fn)
+	if v.h == nil {
+		return
 	}
+	if v.nowMs != 0 {
+		v.EachWithDeadline(func(field, value []byte, _ int64) bool { return fn(field, value) })
+		return
+	}
+	v.h.Each(fn)
 }
 
 // Scan calls fn for about count fields from cursor on and returns the next
@@ -68,10 +107,18 @@ func (v HashView) Scan(cursor uint64, count int, fn func(field, value []byte)) u
 	if v.h == nil {
 		return 0
 	}
-	return v.h.Scan(cursor, count, fn)
+	if v.nowMs == 0 {
+		return v.h.Scan(cursor, count, fn)
+	}
+	return v.h.Scan(cursor, count, func(field, value []byte) {
+		if at, _ := v.h.Deadline(field); v.sees(at) {
+			fn(field, value)
+		}
+	})
 }
 
-// Random returns a random field of a hash that is not empty.
+// Random returns a random field of a hash that is not empty. The view is one of
+// Hash.
 func (v HashView) Random(rng *rand.Rand) (field, value []byte) { return v.h.Random(rng) }
 
 // HSet sets fields of the key's hash (op HSET), given as field, value, field,
@@ -82,7 +129,7 @@ func (tx *Tx) HSet(key []byte, pairs ...[]byte) (created int, err error) {
 		return 0, nil
 	}
 	sh, d := tx.at(key)
-	h, err := writable(tx, sh, d, key, ds.NewHash)
+	h, err := tx.writableHash(sh, d, key, ds.NewHash, pairs, 2)
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +149,7 @@ func (tx *Tx) HSet(key []byte, pairs ...[]byte) (created int, err error) {
 // returns how many went. The error is ErrWrongType.
 func (tx *Tx) HDel(key []byte, fields ...[]byte) (deleted int, err error) {
 	sh, d := tx.at(key)
-	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	h, err := tx.writableHash(sh, d, key, nil, fields, 1)
 	if err != nil || h == nil {
 		return 0, err
 	}

@@ -24,7 +24,7 @@ const (
 // ErrWrongType.
 func (tx *Tx) HExpireAt(key []byte, atMs int64, fields [][]byte, allow func(oldMs int64) bool, report func(FieldExpiry)) error {
 	sh, d := tx.at(key)
-	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	h, err := tx.writableHash(sh, d, key, nil, fields, 1)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ const MaxFieldDeadlineMs = 1<<46 - 1
 // error is ErrWrongType.
 func (tx *Tx) HPersist(key []byte, fields [][]byte, report func(found, had bool)) error {
 	sh, d := tx.at(key)
-	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	h, err := tx.writableHash(sh, d, key, nil, fields, 1)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (tx *Tx) HSetKeepTTL(key []byte, pairs ...[]byte) (created int, err error) 
 	var runs []run
 	for i := 0; i+1 < len(pairs); i += 2 {
 		at, _ := h.Deadline(pairs[i])
-		if at == 0 {
+		if at == 0 || tx.due(at) {
 			continue
 		}
 		if n := len(runs); n == 0 || runs[n-1].at != at {
@@ -178,7 +178,7 @@ func (tx *Tx) HSetKeepTTL(key []byte, pairs ...[]byte) (created int, err error) 
 // ErrWrongType.
 func (tx *Tx) HTake(key []byte, fields [][]byte, fn func(value []byte, ok bool)) (taken int, err error) {
 	sh, d := tx.at(key)
-	h, err := writable[*ds.Hash](tx, sh, d, key, nil)
+	h, err := tx.writableHash(sh, d, key, nil, fields, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -206,20 +206,77 @@ func (tx *Tx) HTake(key []byte, fields [][]byte, fn func(value []byte, ok bool))
 // those that a command got a deadline for which has passed.
 func (tx *Tx) CountExpiredFields(n int) { tx.set.expiry.Fields.Add(int64(n)) }
 
-// withoutDueFields removes the fields of a looked up hash whose deadline has
-// passed. It returns the key's entry, nil if the key is gone with them.
+// maxDueOnAccess is how many overdue fields a look-up removes: the rest is left
+// to the expiry cycle, and hidden from commands on single fields.
+// A variable for tests.
+var maxDueOnAccess = 4 * MaxOpElems
+
+// withoutDueFields removes overdue fields of a key that was looked up, if it is
+// a hash. It returns the key's entry, nil if the key is gone with them. A hash
+// that it leaves has a field that is not overdue.
 func (tx *Tx) withoutDueFields(sh *Shard, d *database, key []byte, e *ds.Entry) *ds.Entry {
 	h, ok := e.Object().(*ds.Hash)
 	if !ok || !tx.due(h.NextDeadline()) {
 		return e
 	}
+	if n := h.Len(); n > maxDueOnAccess && h.AllDue(tx.nowMs) {
+		cause := tx.cause
+		tx.cause = op.Expired
+		tx.delete(sh, d, key)
+		tx.cause = cause
+		tx.set.expiry.Fields.Add(int64(n))
+		return nil
+	}
+	return tx.expireFirst(sh, d, key, maxDueOnAccess)
+}
+
+// expireFirst removes about limit overdue fields of a hash, or what there is,
+// and returns the key's entry, nil if the key is gone.
+func (tx *Tx) expireFirst(sh *Shard, d *database, key []byte, limit int) *ds.Entry {
 	for {
-		tx.expireFields(sh, d, key, MaxOpElems)
-		e = d.keys.Get(key)
-		if e == nil || !tx.due(e.Object().(*ds.Hash).NextDeadline()) {
+		limit -= tx.expireFields(sh, d, key, limit)
+		e := d.keys.Get(key)
+		if e == nil || limit <= 0 || !tx.due(e.Object().(*ds.Hash).NextDeadline()) {
 			return e
 		}
 	}
+}
+
+// writableHash is writable for a mutator of single fields: every step-th of
+// fields. Of those none is overdue then.
+func (tx *Tx) writableHash(sh *Shard, d *database, key []byte, create func() *ds.Hash, fields [][]byte, step int) (*ds.Hash, error) {
+	h, err := writable(tx, sh, d, key, create)
+	if err != nil || h == nil || !tx.due(h.NextDeadline()) {
+		return h, err
+	}
+	next, due := h.NextDeadline(), 0
+	for i := 0; i < len(fields); i += step {
+		if at, _ := h.Deadline(fields[i]); tx.due(at) {
+			due++
+		}
+	}
+	if due == 0 {
+		return h, nil
+	}
+	// Not by way of tx.eff: fields may lie on a stack.
+	cause := tx.cause
+	tx.cause = op.Expired
+	tx.record(sh, op.HDel, key, due)
+	tx.cause = cause
+	for i := 0; i < len(fields); i += step {
+		if at, _ := h.Deadline(fields[i]); tx.due(at) {
+			tx.arg(fields[i])
+		}
+	}
+	tx.recorded()
+	for i := 0; i < len(fields); i += step {
+		if at, _ := h.Deadline(fields[i]); tx.due(at) {
+			h.Delete(fields[i])
+			tx.set.expiry.Fields.Add(1)
+		}
+	}
+	d.fieldsMoved(key, h, next)
+	return h, nil
 }
 
 // expireFields removes at most limit fields of a hash of which one is overdue,

@@ -194,6 +194,22 @@ func TestFieldExpiryOps(t *testing.T) {
 // TestFieldExpiryModel does random things to hashes of several sizes and
 // compares them with a model after each, time passing all the while.
 func TestFieldExpiryModel(t *testing.T) {
+	t.Run("all at once", testFieldExpiryModel)
+	t.Run("a few at a time", func(t *testing.T) {
+		fewDue(t)
+		testFieldExpiryModel(t)
+	})
+}
+
+// fewDue lets a look-up remove no more than a few overdue fields for the rest of
+// the test.
+func fewDue(t *testing.T) {
+	before := maxDueOnAccess
+	maxDueOnAccess = 3
+	t.Cleanup(func() { maxDueOnAccess = before })
+}
+
+func testFieldExpiryModel(t *testing.T) {
 	rng := testRand(t)
 	type field struct {
 		value string
@@ -247,12 +263,17 @@ func TestFieldExpiryModel(t *testing.T) {
 				for _, f := range names {
 					pairs = append(pairs, f, strconv.AppendInt(nil, rng.Int64N(1e6), 10))
 				}
+				var created int
 				if n < 4 {
-					_, _ = tx.HSet(key, pairs...)
+					created, _ = tx.HSet(key, pairs...)
 				} else {
-					_, _ = tx.HSetKeepTTL(key, pairs...)
+					created, _ = tx.HSetKeepTTL(key, pairs...)
 				}
+				before := len(fields)
 				put(pairs, n >= 4)
+				if created != len(fields)-before {
+					t.Fatalf("round %d: %d fields are new, want %d", round, created, len(fields)-before)
+				}
 			case n < 13:
 				at := s.now - 3 + rng.Int64N(200)
 				_ = tx.HExpireAt(key, at, names, nil, nil)
@@ -301,8 +322,27 @@ func TestFieldExpiryModel(t *testing.T) {
 			}
 		})
 		s.update(0, func(tx *Tx) {
-			v, err := tx.Hash(key)
-			if err != nil || v.Len() != len(model[name]) || v.Exists() != (len(model[name]) > 0) {
+			v, err := tx.HashFields(key)
+			if err != nil || v.Exists() != (len(model[name]) > 0) {
+				t.Fatalf("round %d: the hash exists: %v (%v)", round, v.Exists(), err)
+			}
+			seen := 0
+			v.Each(func(_, _ []byte) bool { seen++; return true })
+			for f := range 60 {
+				want, there := model[name][strconv.Itoa(f)]
+				value, ok := v.Get([]byte(strconv.Itoa(f)))
+				at, has := v.Deadline([]byte(strconv.Itoa(f)))
+				if ok != there || has != there || string(value) != want.value || at != want.at {
+					t.Fatalf("round %d: %d is %q until %d, want %v", round, f, value, at, want)
+				}
+			}
+			if seen != len(model[name]) {
+				t.Fatalf("round %d: %d fields are seen, want %d", round, seen, len(model[name]))
+			}
+			if rng.IntN(3) > 0 {
+				return
+			}
+			if v, err = tx.Hash(key); err != nil || v.Len() != len(model[name]) || v.Exists() != (len(model[name]) > 0) {
 				t.Fatalf("round %d: %d fields, want %v (%v)", round, v.Len(), model[name], err)
 			}
 			most = max(most, v.Len())
@@ -478,29 +518,124 @@ func TestMillionFields(t *testing.T) {
 	}
 }
 
-// TestLookAtManyOverdueFields: they all go before the command sees the hash, in
-// ops of bounded size.
+// TestLookAtManyOverdueFields: a command on single fields works on some of many
+// that are overdue, and sees none of them; one on the whole hash sees none
+// either. Where all are overdue the hash goes.
 func TestLookAtManyOverdueFields(t *testing.T) {
-	s := newTestSet(1)
 	h := []byte("h")
 	const fields = 10_000
+	most := (maxDueOnAccess + MaxOpElems - 1) / MaxOpElems
+	fill := func(stays bool) *testSet {
+		s := newTestSet(1)
+		s.update(0, func(tx *Tx) {
+			var pairs, names [][]byte
+			for f := range fields {
+				name := strconv.AppendInt(nil, int64(f), 10)
+				pairs, names = append(pairs, name, name), append(names, name)
+			}
+			_, _ = tx.HSet(h, pairs...)
+			if stays {
+				_, _ = tx.HSet(h, words("stays 1")...)
+			}
+			_ = tx.HExpireAt(h, s.now+5, names, nil, nil)
+		})
+		s.now += 5
+		return s
+	}
+	s := fill(true)
 	s.update(0, func(tx *Tx) {
-		var pairs, names [][]byte
-		for f := range fields {
-			name := strconv.AppendInt(nil, int64(f), 10)
-			pairs, names = append(pairs, name, name), append(names, name)
+		v, err := tx.HashFields(h)
+		if err != nil || v.Len() != fields+1-maxDueOnAccess || !v.Exists() || !v.Expires() {
+			t.Errorf("%d fields are left: %v", v.Len(), err)
 		}
-		_, _ = tx.HSet(h, pairs...)
-		_, _ = tx.HSet(h, []byte("stays"), nil)
-		_ = tx.HExpireAt(h, s.now+5, names, nil, nil)
+		if n := tx.Commit().Ops(); n != most {
+			t.Errorf("a look at single fields makes %d ops, want %d", n, most)
+		}
+		seen := 0
+		v.Each(func(f, _ []byte) bool { seen++; return true })
+		for cursor := uint64(0); ; {
+			if cursor = v.Scan(cursor, 100, func(f, _ []byte) { seen++ }); cursor == 0 {
+				break
+			}
+		}
+		for f := range fields {
+			if _, ok := v.Get(strconv.AppendInt(nil, int64(f), 10)); ok {
+				seen += 10
+			}
+			if _, ok := v.Deadline(strconv.AppendInt(nil, int64(f), 10)); ok {
+				seen += 10
+			}
+		}
+		value, ok := v.Get([]byte("stays"))
+		if at, there := v.Deadline([]byte("stays")); seen != 2 || !ok || !there || string(value) != "1" || at != 0 {
+			t.Errorf("fields that are overdue are seen %d times; the other is %q", seen-2, value)
+		}
 	})
-	s.now += 5
+	// Mutators of single fields find none that is overdue. Each looks the key up,
+	// and so removes a part.
+	overdue := func(tx *Tx) []byte {
+		var name []byte
+		d := &s.shards[0].dbs[0]
+		d.keys.Get(h).Object().(*ds.Hash).EachDeadline(func(f []byte, _ int64) bool { name = append(name[:0], f...); return true })
+		return name
+	}
+	for name, do := range map[string]func(tx *Tx, f []byte) bool{
+		"HSet":        func(tx *Tx, f []byte) bool { n, _ := tx.HSet(h, f, f); _, _ = tx.HDel(h, f); return n == 0 },
+		"HSetKeepTTL": func(tx *Tx, f []byte) bool { n, _ := tx.HSetKeepTTL(h, f, f); return n == 0 },
+		"HDel":        func(tx *Tx, f []byte) bool { n, _ := tx.HDel(h, f); return n != 0 },
+		"HTake":       func(tx *Tx, f []byte) bool { n, _ := tx.HTake(h, [][]byte{f}, func([]byte, bool) {}); return n != 0 },
+		"HExpireAt": func(tx *Tx, f []byte) (wrong bool) {
+			_ = tx.HExpireAt(h, s.now+100, [][]byte{f}, nil, func(e FieldExpiry) { wrong = e != FieldMissing })
+			return wrong
+		},
+		"HPersist": func(tx *Tx, f []byte) (wrong bool) {
+			_ = tx.HPersist(h, [][]byte{f}, func(found, _ bool) { wrong = found })
+			return wrong
+		},
+	} {
+		s.update(0, func(tx *Tx) {
+			f := overdue(tx)
+			if do(tx, f) {
+				t.Errorf("%s finds a field that is overdue", name)
+			}
+			if n := tx.Commit().Ops(); n > 3*most {
+				t.Errorf("%s makes %d ops", name, n)
+			}
+			ops := recorded(tx)
+			if !slices.ContainsFunc(ops, func(o string) bool { return o == "expired: HDEL h "+string(f) }) {
+				t.Errorf("%s: no op says that the field has expired", name)
+			}
+			if name == "HSetKeepTTL" {
+				_, _ = tx.HDel(h, f)
+			}
+		})
+	}
 	s.update(0, func(tx *Tx) {
 		if v, err := tx.Hash(h); err != nil || v.Len() != 1 || v.Expires() {
-			t.Errorf("%d fields are seen: %v", v.Len(), err)
+			t.Errorf("the whole hash shows %d fields: %v", v.Len(), err)
 		}
-		if n := tx.Commit().Ops(); n != (fields+MaxOpElems-1)/MaxOpElems {
-			t.Errorf("%d fields went in %d ops", fields, n)
+		if s.ExpiredFields() != fields {
+			t.Errorf("%d fields are counted", s.ExpiredFields())
 		}
 	})
+	s.shown()
+
+	for name, look := range map[string]func(tx *Tx){
+		"Exists":     func(tx *Tx) { tx.Exists(h) },
+		"HashFields": func(tx *Tx) { _, _ = tx.HashFields(h) },
+		"Hash":       func(tx *Tx) { _, _ = tx.Hash(h) },
+		"Copy":       func(tx *Tx) { tx.Copy(h, 1, h) },
+	} {
+		s := fill(false)
+		s.update(0, func(tx *Tx) {
+			look(tx)
+			if ops := recorded(tx); !slices.Equal(ops, []string{"expired: DEL h"}) || tx.Exists(h) {
+				t.Errorf("%s of a hash that is overdue as a whole: %q", name, ops)
+			}
+		})
+		if s.ExpiredFields() != fields || s.Expired() != 0 {
+			t.Errorf("%s: %d fields and %d keys are counted", name, s.ExpiredFields(), s.Expired())
+		}
+		s.shown()
+	}
 }

@@ -247,6 +247,9 @@ func TestRandomKey(t *testing.T) {
 // keyspace elsewhere, overdue keys and all, in one go or piece by piece.
 func TestApplyRepeatsWhatWasRecorded(t *testing.T) {
 	rng := testRand(t)
+	if rng.IntN(2) == 0 {
+		fewDue(t)
+	}
 	s, replay := newTestSet(4), newTestSet(7)
 	replay.tx.BeginReplay(replay.all, 0)
 	var scanner op.Scanner

@@ -195,6 +195,15 @@ func (s *hashSubject) check() error {
 			return fmt.Errorf("hash: %q expires at %d, want %d", f, at, s.deadlines[f])
 		}
 	}
+	for now := range int64(60) {
+		all := len(s.deadlines) > 0 && len(s.deadlines) == len(s.model)
+		for _, at := range s.deadlines {
+			all = all && at <= now
+		}
+		if s.h.AllDue(now) != all {
+			return fmt.Errorf("hash: all due at %d: %v", now, !all)
+		}
+	}
 	if _, ok := s.h.Deadline([]byte("missing")); ok || s.h.Has([]byte("missing")) {
 		return fmt.Errorf("hash: has a missing field")
 	}

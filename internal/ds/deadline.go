@@ -74,6 +74,12 @@ func (x *DeadlineIndex) Min() (key []byte, at int64, ok bool) {
 	return viewBytes(d.key), d.at, ok
 }
 
+// max returns the latest deadline, 0 if there are none.
+func (x *DeadlineIndex) max() int64 {
+	d, _ := x.tree.Max()
+	return d.at
+}
+
 // Each calls fn for every key in the order of deadlines until it returns false.
 func (x *DeadlineIndex) Each(fn func(key []byte, at int64) bool) {
 	x.tree.Scan(func(d deadline) bool { return fn(viewBytes(d.key), d.at) })

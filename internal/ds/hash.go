@@ -148,7 +148,7 @@ func (h *Hash) Delete(field []byte) bool {
 	if h.table != nil {
 		e := h.table.Delete(field)
 		if e != nil && e.Aux() != 0 {
-			h.deadlines.move(field, e.Aux(), 0)
+			h.deadlines.move(e.Key(), e.Aux(), 0)
 		}
 		return e != nil
 	}

@@ -214,6 +214,17 @@ func (h *Hash) EachDeadline(fn func(field []byte, at int64) bool) {
 	}
 }
 
+// AllDue says whether every field has a deadline, and none is after now.
+func (h *Hash) AllDue(now int64) bool {
+	if due := h.NextDeadline(); due == 0 || due > now {
+		return false
+	}
+	if order := h.deadlines.order; order != nil {
+		return order.Len() == h.table.Len() && order.max() <= now
+	}
+	return !slices.ContainsFunc(h.deadlines.at, func(at int64) bool { return at == 0 || at > now })
+}
+
 // EachDue calls fn for the fields that DeleteDue with the same arguments deletes.
 func (h *Hash) EachDue(now int64, limit int, fn func(field []byte)) {
 	if due := h.NextDeadline(); due == 0 || due > now || limit <= 0 {

@@ -78,7 +78,7 @@ func (k *clock) deadline(c *command.Ctx, a *command.Args) int64 {
 // hashFirst replies with an error and returns false if the first argument names
 // a key that holds no hash: these commands look at that before the arguments.
 func hashFirst(c *command.Ctx) bool {
-	if _, err := c.Tx.Hash(c.Key(1)); err != nil {
+	if _, err := c.Tx.HashFields(c.Key(1)); err != nil {
 		c.W.Err(err)
 		return false
 	}

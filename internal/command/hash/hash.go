@@ -19,10 +19,20 @@ func Commands() []*command.Spec {
 	}
 }
 
-// reading is a handler that gets the hash that the first argument names.
+// reading is a handler that looks at single fields of the hash that the first
+// argument names.
 func reading(run func(c *command.Ctx, h shard.HashView)) command.Handler {
+	return readingBy((*shard.Tx).HashFields, run)
+}
+
+// readingAll is a handler that looks at the whole hash.
+func readingAll(run func(c *command.Ctx, h shard.HashView)) command.Handler {
+	return readingBy((*shard.Tx).Hash, run)
+}
+
+func readingBy(view func(*shard.Tx, []byte) (shard.HashView, error), run func(c *command.Ctx, h shard.HashView)) command.Handler {
 	return func(c *command.Ctx) {
-		h, err := c.Tx.Hash(c.Key(1))
+		h, err := view(c.Tx, c.Key(1))
 		if err != nil {
 			c.W.Err(err)
 			return

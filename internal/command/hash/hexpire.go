@@ -7,8 +7,7 @@ import (
 )
 
 // fieldExpiryDiffers is what is said of the commands that give deadlines.
-const fieldExpiryDiffers = "Fields that are overdue all go before the next command that names the key sees it, " +
-	"and a small hash keeps its order."
+const fieldExpiryDiffers = "A small hash keeps the order of its fields."
 
 func hExpire() *command.Spec {
 	return &command.Spec{

@@ -12,7 +12,7 @@ func hGetAll() *command.Spec {
 		Group: "hash", Since: "2.0.0", Complexity: "O(N) for N fields",
 		Syntax:  "key",
 		Summary: "Answers all fields with their values.",
-		Run: reading(func(c *command.Ctx, h shard.HashView) {
+		Run: readingAll(func(c *command.Ctx, h shard.HashView) {
 			c.W.Map(h.Len())
 			h.Each(func(field, value []byte) bool {
 				c.W.Bulk(field)
@@ -47,7 +47,7 @@ func hVals() *command.Spec {
 
 // each is a handler that replies with what pick takes of each field.
 func each(pick func(field, value []byte) []byte) command.Handler {
-	return reading(func(c *command.Ctx, h shard.HashView) {
+	return readingAll(func(c *command.Ctx, h shard.HashView) {
 		c.W.Array(h.Len())
 		h.Each(func(field, value []byte) bool {
 			c.W.Bulk(pick(field, value))

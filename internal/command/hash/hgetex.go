@@ -15,7 +15,7 @@ func hGetEX() *command.Spec {
 }
 
 func runHGetEX(c *command.Ctx) {
-	h, wrong := c.Tx.Hash(c.Key(1))
+	h, wrong := c.Tx.HashFields(c.Key(1))
 	if wrong != nil {
 		c.W.Err(wrong)
 		return

@@ -32,7 +32,7 @@ func runHIncrBy(c *command.Ctx) {
 		c.W.Error(command.ErrNotInt)
 		return
 	}
-	h, err := c.Tx.Hash(key)
+	h, err := c.Tx.HashFields(key)
 	if err != nil {
 		c.W.Err(err)
 		return

@@ -33,7 +33,7 @@ func runHIncrByFloat(c *command.Ctx) {
 		c.W.Error(errInfinite)
 		return
 	}
-	h, err := c.Tx.Hash(key)
+	h, err := c.Tx.HashFields(key)
 	if err != nil {
 		c.W.Err(err)
 		return

@@ -21,7 +21,7 @@ func runHScan(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
-	h, err := c.Tx.Hash(c.Key(1))
+	h, err := c.Tx.HashFields(c.Key(1))
 	if err != nil {
 		c.W.Err(err)
 		return

@@ -59,7 +59,7 @@ func hSetNX() *command.Spec {
 }
 
 func runHSetNX(c *command.Ctx) {
-	h, err := c.Tx.Hash(c.Key(1))
+	h, err := c.Tx.HashFields(c.Key(1))
 	if err != nil {
 		c.W.Err(err)
 		return

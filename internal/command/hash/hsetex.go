@@ -117,7 +117,7 @@ func runHSetEX(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
-	h, err := c.Tx.Hash(c.Key(1))
+	h, err := c.Tx.HashFields(c.Key(1))
 	switch {
 	case err != nil:
 		c.W.Err(err)
