@@ -378,7 +378,7 @@ func TestForeignRefusals(t *testing.T) {
 	good := commands("SELECT 0", "SET k v")
 	at := fmt.Sprintf("at offset %d", len(good))
 	for _, tc := range []struct{ name, base, incr, want string }{
-		{"a stream", "", good + commands("XADD s 1-1 f v"), "'XADD'"},
+		{"a command of a module", "", good + commands("JSON.SET s . 1"), "'JSON.SET'"},
 		{"a script", "", good + commands("EVAL return 0"), "'EVAL'"},
 		{"a function", "", good + commands("FUNCTION LOAD x"), "'FUNCTION'"},
 		{"a restore", "", good + commands("RESTORE k 0 x"), "'RESTORE'"},
@@ -387,8 +387,8 @@ func TestForeignRefusals(t *testing.T) {
 		{"another type", "", good + commands("RPUSH k a"), "'RPUSH' answered"},
 		{"a database that is not there", "", good + commands("SELECT 16"), "set databases to 17 or more"},
 		{"a database without a number", "", good + commands("SELECT x"), "it selects database"},
-		{"in a base", good + commands("XADD s 1-1 f v"), "", "'XADD'"},
-		{"in a transaction", "", good + commands("MULTI", "SET a b", "XADD s 1-1 f v", "EXEC"), "'XADD'"},
+		{"in a base", good + commands("JSON.SET s . 1"), "", "'JSON.SET'"},
+		{"in a transaction", "", good + commands("MULTI", "SET a b", "JSON.SET s . 1", "EXEC"), "'JSON.SET'"},
 		{"an RDB base", "REDIS0010\xfa", good, "aof-use-rdb-preamble no"},
 		{"an RDB file", "", "REDIS0010\xfa", "aof-use-rdb-preamble no"},
 	} {
