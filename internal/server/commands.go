@@ -12,6 +12,8 @@ import (
 	"kevy/resp"
 )
 
+//go:generate go run ./gendoc ../../docs
+
 // redisVersion is the version that clients are told, beside kevy's own: they
 // choose by it which commands to use, Sidekiq by comparing text.
 const redisVersion = "7.2.4"

@@ -1,0 +1,37 @@
+package main
+
+// reason says why commands are not supported. A command that becomes supported
+// leaves its row here: the generator fails until then.
+type reason struct {
+	why      string
+	commands string // names, or @group for all of a group
+}
+
+var notSupported = []reason{
+	{"One node holds every slot: there is nothing to hand over, and nobody to ask.",
+		`asking clusterscan readonly readwrite cluster|cancelslotmigrations cluster|flushslot cluster|getslotmigrations
+		cluster|migrateslots cluster|migration cluster|myshardid cluster|slot-stats cluster|syncslots`},
+	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync wait waitaof"},
+	{"There is no pub/sub yet. CHANGES has what must not be lost.", "@pubsub"},
+	{"There are no scripts and functions yet.", "@scripting"},
+	{"There are no users and passwords yet: a server serves its own host unless protected-mode is off.",
+		`auth acl acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser acl|users acl|whoami`},
+	{"The log is what lasts; BGREWRITEAOF writes it anew, and kevy-server export makes a dump.rdb.", "bgsave save"},
+	{"There is no client-side caching yet. CHANGES tells what changed, and misses nothing.",
+		"client|caching client|getredir client|tracking client|trackinginfo"},
+	{"Clients are neither paused nor silenced, and no connection is told apart by what it may cost.",
+		"client|capa client|import-source client|no-evict client|no-touch client|pause client|reply client|unpause"},
+	{"Nothing is recorded of single commands yet. INFO commandstats has their sums.",
+		`slowlog slowlog|get slowlog|help slowlog|len slowlog|reset commandlog commandlog|get commandlog|help commandlog|len commandlog|reset
+		latency latency|doctor latency|graph latency|help latency|histogram latency|history latency|latest latency|reset
+		hotkeys hotkeys|get hotkeys|reset hotkeys|start hotkeys|stop monitor`},
+	{"They speak of Redis's allocator. INFO memory has the figures here.", "memory|doctor memory|malloc-stats memory|stats"},
+	{"The file of settings is the operator's, and never written.", "config|rewrite"},
+	{"No module can be loaded.", "module|load module|loadex module|unload"},
+	{"A module of Redis 8, which is not here.", "@bloom @count-min @cuckoo @json @search @t-digest @time-series @top-k"},
+	{"A type of Redis 8 that is not here.", "@array @vector-set"},
+	{"Newer than Redis 8.4 and Valkey 9.0, which data commands follow.",
+		`bitrangeintarray bless bless|clear bless|get bless|scan bless|set blmovem bzmove increx lmovem saddex sdiffcard sexpire sexpireat
+		sexpiretime spersist spexpire spexpireat spexpiretime spttl sttl sunioncard xcfgset xnack zmove zmovemember`},
+	{"It draws pictures.", "lolwut"},
+}
