@@ -41,6 +41,7 @@ type Shard struct {
 	// stale has the names of watched keys that SWAPDB brought when they were overdue.
 	stale   map[string]bool
 	queues  map[string]*Queue // none is empty
+	debts   []*Debt
 	scratch []byte
 }
 

@@ -51,6 +51,9 @@ func (q *Queue) Key() []byte { return q.key }
 // Shard returns the key's shard.
 func (q *Queue) Shard() int { return q.sh.index }
 
+// Empty reports whether nobody waits any more.
+func (q *Queue) Empty() bool { return q.first == nil }
+
 // AwaitsEnd reports whether somebody waits for the key to go.
 func (q *Queue) AwaitsEnd() bool { return q.gone > 0 }
 
@@ -276,3 +279,54 @@ func (tx *Tx) HoldsShards(shards []int) bool {
 // TryLock takes the lock of one shard if nobody has it, and may be called
 // whatever other locks are held.
 func (s *Set) TryLock(shard int) bool { return s.shards[shard].mu.TryLock() }
+
+// Debt is a key that was filled and whose waiters could not all be served, since
+// that takes the locks of Shards too, which were not free. It stands with the
+// key's shard, and whoever locks that shard serves them before anything else: it
+// is as if the push had done it.
+type Debt struct {
+	DB     int
+	Key    []byte
+	Shards []int // that serving takes, ascending
+}
+
+// Owe notes a debt with the shard of its key, which is held.
+func (tx *Tx) Owe(d *Debt) {
+	sh := tx.shard(d.Key)
+	sh.debts = append(sh.debts, d)
+}
+
+// Debtor returns one of the held shards that has debts, ok is false if none has.
+func (s *Set) Debtor(held []int) (shard int, ok bool) {
+	for _, i := range held {
+		if len(s.shards[i].debts) > 0 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// FirstDebt returns the oldest debt of a shard, nil if it has none. It takes the
+// shard's lock, which the caller must not hold.
+func (s *Set) FirstDebt(shard int) *Debt {
+	sh := s.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(sh.debts) == 0 {
+		return nil
+	}
+	return sh.debts[0]
+}
+
+// TakeDebt takes a debt off its shard, whose key is ready then. It does nothing
+// if somebody else has. The debt's shards are held.
+func (tx *Tx) TakeDebt(d *Debt) {
+	tx.db = d.DB
+	sh := tx.shard(d.Key)
+	i := slices.Index(sh.debts, d)
+	if i < 0 {
+		return
+	}
+	sh.debts = slices.Delete(sh.debts, i, i+1)
+	tx.Recall(d.Key)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
 	"kevy/internal/command"
 	"kevy/internal/engine"
@@ -110,10 +111,17 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 	}
 }
 
-// hold locks shards and begins the session's Tx on them.
+// hold locks shards and begins the session's Tx on them. What they owe to those
+// who wait comes first.
 func (x *Executor) hold(s *Session, shards []int) {
-	x.store.Set().Lock(shards)
+	set := x.store.Set()
+	set.Lock(shards)
 	s.holding = true
+	for i, owes := set.Debtor(shards); owes; i, owes = set.Debtor(shards) {
+		set.Unlock(shards)
+		x.pay(s.tx, i)
+		set.Lock(shards)
+	}
 	s.tx.Begin(shards, s.db, s.now())
 }
 
@@ -129,17 +137,17 @@ func (x *Executor) release(s *Session) {
 // among those who do.
 func (x *Executor) end(s *Session) (lsn uint64, p *parked) {
 	lsn = x.commit(s)
-	var away []unserved
-	if s.tx.Ready() {
-		away = x.serve(s.tx)
+	var debtors []int
+	if s.tx.Ready() && x.serve(s.tx) {
+		debtors = slices.Clone(s.tx.Held())
 	}
 	if w := s.ctx.Waits(); w != nil {
 		p = x.enqueue(s, w)
 	}
 	x.release(s)
-	if len(away) > 0 {
+	if debtors != nil {
 		s.holding = true
-		x.serveAway(s.tx, away)
+		x.payAll(s.tx, debtors)
 		s.holding = false
 	}
 	return lsn, p

@@ -8,59 +8,71 @@ import (
 	"kevy/shard"
 )
 
-// unserved is a key whose first waiter can only be served under locks that were
-// not free.
-type unserved struct {
-	db     int
-	key    []byte
-	shards []int // that serving it takes
-}
-
 // serve serves those who wait for the keys that the Tx has changed: the keys in
 // the order of their first change, those who wait for one in the order in which
 // they came, each with a commit of its own. That may change further keys, whose
-// turn comes last. It returns the keys that it could not go on with, for
-// serveAway. The Tx is committed, and holds more shards afterwards if needed.
-func (x *Executor) serve(tx *shard.Tx) (away []unserved) {
+// turn comes last. The Tx is committed, and holds more shards afterwards if that
+// was needed. Where the locks of those were not free, the rest is a debt of the
+// key's shard; owes says so.
+func (x *Executor) serve(tx *shard.Tx) (owes bool) {
 	tx.Commit().Reset()
 	for q := tx.NextReady(); q != nil; q = tx.NextReady() {
 		if shards := x.serveQueue(tx, q); shards != nil {
-			away = append(away, unserved{q.DB(), slices.Clone(q.Key()), shards})
+			tx.Owe(&shard.Debt{DB: q.DB(), Key: slices.Clone(q.Key()), Shards: shards})
+			owes = true
 		}
 	}
 	tx.TakeLookups() // nobody asked for these
-	return away
+	return owes
 }
 
-// serveAway goes on where serve had to stop, once the shards are unlocked. A key
-// whose first waiter is another one by now needs other locks, perhaps, so it may
-// come again; each time one of those who wait has gone.
-func (x *Executor) serveAway(tx *shard.Tx, away []unserved) {
-	for len(away) > 0 {
-		a := away[0]
-		x.store.Set().Lock(a.shards)
-		tx.Begin(a.shards, a.db, x.store.NowMs())
-		tx.Recall(a.key)
-		more := x.serve(tx)
-		x.store.Set().Unlock(tx.Held())
-		tx.End()
-		away = append(more, away[1:]...)
+// payAll serves what the shards owe. None is held.
+func (x *Executor) payAll(tx *shard.Tx, shards []int) {
+	for _, i := range shards {
+		x.pay(tx, i)
 	}
 }
 
-// serveEngine is serve and serveAway for a commit of the engine's own.
+// pay serves what a shard owes, which may take several attempts: those who wait
+// for a key change, and so do the locks that the first of them needs. Each time
+// one of them has gone. No shard is held.
+func (x *Executor) pay(tx *shard.Tx, debtor int) {
+	set := x.store.Set()
+	for d := set.FirstDebt(debtor); d != nil; d = set.FirstDebt(debtor) {
+		set.Lock(d.Shards)
+		tx.Begin(d.Shards, d.DB, x.store.NowMs())
+		tx.TakeDebt(d)
+		owes := x.serve(tx)
+		held := slices.Clone(tx.Held())
+		set.Unlock(held)
+		tx.End()
+		if owes {
+			// What came of it may be in other shards.
+			for _, i := range held {
+				if i != debtor {
+					x.pay(tx, i)
+				}
+			}
+		}
+	}
+}
+
+// serveEngine is serve, and pay behind it, for a commit of the engine's own.
 func (x *Executor) serveEngine(tx *shard.Tx) (after func()) {
-	away := x.serve(tx)
-	if len(away) == 0 {
+	if !x.serve(tx) {
 		return nil
 	}
-	return func() { x.serveAway(tx, away) }
+	held := slices.Clone(tx.Held())
+	return func() { x.payAll(tx, held) }
 }
 
 // serveQueue serves those who wait for one key. Where the next one's turn needs
 // shards that are held by others it stops and returns all that serving it takes.
 func (x *Executor) serveQueue(tx *shard.Tx, q *shard.Queue) (shards []int) {
 	key := q.Key()
+	if q.Empty() {
+		return nil
+	}
 	tx.Select(q.DB())
 	kind, there := tx.Kind(key)
 	q.Each(func(w *shard.Waiter) bool {
