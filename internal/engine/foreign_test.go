@@ -534,7 +534,7 @@ func driveRedis(t *testing.T, s *process.Server, seed uint64, steps int) {
 	g := oracle.NewGenerator(seed, time.Now().UnixMilli(), oracle.Options{Conns: connections})
 	for range steps {
 		step := g.Next()
-		if name := step.Args[0]; len(name) > 0 && (name[0] == 'X' || name[0] == 'x') {
+		if name := step.Args[0]; step.MayWait() || len(name) > 0 && (name[0] == 'X' || name[0] == 'x') {
 			continue
 		}
 		if _, err := conns[step.Conn].Write(wire.AppendCommand(nil, step.Args...)); err != nil {

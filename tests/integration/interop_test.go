@@ -14,7 +14,8 @@ import (
 	"kevy/tests/wire"
 )
 
-// drive runs random commands of the oracle's generator on a server and ignores the replies.
+// drive runs random commands of the oracle's generator on a server, but those that wait, and ignores
+// the replies.
 func drive(t *testing.T, s *process.Server, seed uint64, steps int) {
 	t.Helper()
 	const connections = 3
@@ -25,6 +26,9 @@ func drive(t *testing.T, s *process.Server, seed uint64, steps int) {
 	g := oracle.NewGenerator(seed, time.Now().UnixMilli(), oracle.Options{Conns: connections})
 	for n := range steps {
 		step := g.Next()
+		if step.MayWait() {
+			continue
+		}
 		c := conns[step.Conn]
 		c.SetDeadline(time.Now().Add(30 * time.Second))
 		if _, err := c.Write(wire.AppendCommand(nil, step.Args...)); err != nil {

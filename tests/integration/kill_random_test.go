@@ -95,8 +95,11 @@ func runRandom(addr string, seed uint64) int {
 	for n := 0; ; {
 		const pipeline = 8
 		var buf []byte
-		for range pipeline {
-			buf = wire.AppendCommand(buf, g.Next().Args...)
+		for sent := 0; sent < pipeline; {
+			if step := g.Next(); !step.MayWait() {
+				buf = wire.AppendCommand(buf, step.Args...)
+				sent++
+			}
 		}
 		if _, err := c.Write(buf); err != nil {
 			return n

@@ -41,6 +41,17 @@ func name(args [][]byte) string {
 	return n
 }
 
+// MayWait reports whether the command may keep its client waiting.
+func (s Step) MayWait() bool {
+	switch name(s.Args) {
+	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
+		return true
+	case "XREAD", "XREADGROUP":
+		return argBehind(s.Args, "BLOCK") != ""
+	}
+	return false
+}
+
 // String is the step as a line of a script.
 func (s Step) String() string {
 	var b strings.Builder
