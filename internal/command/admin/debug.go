@@ -8,6 +8,7 @@ import (
 	"kevy/internal/command"
 	"kevy/internal/config"
 	"kevy/internal/glob"
+	"kevy/internal/rdb"
 	"kevy/resp"
 )
 
@@ -128,6 +129,10 @@ var debugCommands = []debugCommand{
 		"    Sets the threshold for elements to be inserted as plain vs packed nodes",
 		"    Default value is 1GB, allows values up to 4GB. Setting to 0 restores to default.",
 	}},
+	{"SET-SKIP-CHECKSUM-VALIDATION", 1, 1, reachNothing, debugSkipChecksums, []string{
+		"SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+		"    Enables or disables checksum checks for RDB files and RESTORE's payload.",
+	}},
 	{"SLEEP", 1, 1, reachNothing, debugSleep, []string{
 		"SLEEP <seconds>",
 		"    Stop the server for <seconds>. Decimals allowed.",
@@ -207,6 +212,11 @@ func debugSleep(c *command.Ctx, _ Server) {
 
 func debugSetActiveExpire(c *command.Ctx, srv Server) {
 	srv.PauseExpiry(leadingInt(c.Args[2]) == 0)
+	c.W.OK()
+}
+
+func debugSkipChecksums(c *command.Ctx, _ Server) {
+	rdb.SkipChecksums.Store(leadingInt(c.Args[2]) != 0)
 	c.W.OK()
 }
 
