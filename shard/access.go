@@ -13,8 +13,12 @@ const (
 // accessTime returns the time as entries keep it.
 func (tx *Tx) accessTime() uint32 { return uint32(tx.nowMs/1000) & accessMask }
 
-// used notes the access for OBJECT IDLETIME and for eviction.
+// used notes the access for OBJECT IDLETIME or FREQ and for eviction.
 func (tx *Tx) used(e *ds.Entry) {
+	if lfu := tx.set.lfu.Load(); lfu != nil {
+		e.SetLRU(e.LRU()&notIntBit | tx.counted(e, lfu))
+		return
+	}
 	if word := e.LRU()&notIntBit | tx.accessTime(); e.LRU() != word {
 		e.SetLRU(word)
 	}
@@ -22,6 +26,10 @@ func (tx *Tx) used(e *ds.Entry) {
 
 // usedAnew is used for an entry that just got a new string.
 func (tx *Tx) usedAnew(e *ds.Entry) {
+	if lfu := tx.set.lfu.Load(); lfu != nil {
+		e.SetLRU(tx.counted(e, lfu))
+		return
+	}
 	if word := tx.accessTime(); e.LRU() != word {
 		e.SetLRU(word)
 	}

@@ -46,8 +46,9 @@ type Info struct {
 	Encoding string
 	Value    []byte // of a string; read-only and valid until the key changes
 	IdleSec  int64
-	UsedSec  int64 // the unix second of the last use, modulo 2^31
-	Bytes    int64 // an estimate of what the key and its value occupy
+	Uses     uint32 // the counter of uses, if they are counted
+	UsedSec  int64  // the unix second of the last use, modulo 2^31
+	Bytes    int64  // an estimate of what the key and its value occupy
 }
 
 // RefCount is what OBJECT REFCOUNT answers. Redis has one object for each integer
@@ -69,6 +70,9 @@ func (tx *Tx) Info(key []byte) (info Info, ok bool) {
 	}
 	info = Info{
 		Kind: kindOf(e), Value: e.Value(), IdleSec: tx.idleSec(e), UsedSec: int64(e.LRU() & accessMask), Bytes: int64(e.MemBytes()),
+	}
+	if lfu := tx.set.lfu.Load(); lfu != nil {
+		info.Uses = tx.decayed(e.LRU()&^notIntBit, lfu)
 	}
 	if o := e.Object(); o != nil {
 		info.Encoding = o.Encoding()

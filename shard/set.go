@@ -23,6 +23,7 @@ type Set struct {
 	shards []*Shard
 	dbs    int
 	limits atomic.Pointer[ds.Limits]
+	lfu    atomic.Pointer[LFU] // nil: uses are not counted
 	expiry ExpiryStats
 	// expiryPaused says that overdue keys go only when somebody asks for them.
 	expiryPaused atomic.Bool

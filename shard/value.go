@@ -56,9 +56,9 @@ func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
 }
 
 // SetIdle notes that the key was last used so many seconds ago, as RESTORE can
-// say. It changes no value and is no op.
+// say, unless uses are counted instead. It changes no value and is no op.
 func (tx *Tx) SetIdle(key []byte, seconds int64) {
-	if e := tx.lookup(key); e != nil {
+	if e := tx.lookup(key); e != nil && !tx.CountsUses() {
 		at := max(0, int64(tx.accessTime())-seconds)
 		e.SetLRU(e.LRU()&notIntBit | uint32(at))
 	}

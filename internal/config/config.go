@@ -45,6 +45,8 @@ type Config struct {
 	// Memory and encodings.
 	MaxMemoryBytes            Int // 0: no bound
 	MaxMemoryPolicy           Enum[EvictionPolicy]
+	LFULogFactor              Int
+	LFUDecayMinutes           Int
 	HashMaxListpackEntries    Int
 	HashMaxListpackValueBytes Int
 	ZSetMaxListpackEntries    Int
@@ -126,6 +128,9 @@ const (
 	AllKeysLFU
 	AllKeysRandom
 )
+
+// CountsUses reports whether the policy asks how often a key is used.
+func (p EvictionPolicy) CountsUses() bool { return p == VolatileLFU || p == AllKeysLFU }
 
 // Locality says who may use a feature.
 type Locality int

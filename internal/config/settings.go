@@ -83,8 +83,9 @@ func (c *Config) register() {
 	enum(t, &c.MaxMemoryPolicy, "maxmemory-policy", NoEviction, []Choice[EvictionPolicy]{
 		{"volatile-lru", VolatileLRU}, {"volatile-lfu", VolatileLFU}, {"volatile-random", VolatileRandom}, {"volatile-ttl", VolatileTTL},
 		{"allkeys-lru", AllKeysLRU}, {"allkeys-lfu", AllKeysLFU}, {"allkeys-random", AllKeysRandom}, {"noeviction", NoEviction},
-	}, "Which keys are evicted at maxmemory.").
-		noEffect("nothing is evicted, and access frequency is not tracked")
+	}, "Which keys are evicted at maxmemory; nothing is yet. The lfu ones count uses, as OBJECT FREQ shows, in place of idle times.")
+	t.int(&c.LFULogFactor, "lfu-log-factor", 10, 0, maxInt32, "How much more seldom a count of uses grows the higher it is.")
+	t.int(&c.LFUDecayMinutes, "lfu-decay-time", 1, 0, maxInt32, "Minutes in which a count of uses falls by one. 0: it does not.")
 	t.alias(t.int(&c.HashMaxListpackEntries, "hash-max-listpack-entries", 512, 0, maxInt64, "Fields up to which a hash is packed."), "hash-max-ziplist-entries")
 	t.alias(t.bytes(&c.HashMaxListpackValueBytes, "hash-max-listpack-value", 64, 0, maxInt64, "Longest field or value of a packed hash."), "hash-max-ziplist-value")
 	t.alias(t.int(&c.ZSetMaxListpackEntries, "zset-max-listpack-entries", 128, 0, maxInt64, "Members up to which a sorted set is packed."), "zset-max-ziplist-entries")

@@ -13,6 +13,7 @@ import (
 	"kevy/internal/engine"
 	"kevy/internal/exec"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func engineOptions(cfg *config.Config, log *slog.Logger) engine.Options {
@@ -83,8 +84,17 @@ func (s *Server) watchConfig() error {
 		return nil
 	}
 	cfg.OnChange(lengths, &cfg.ProtoMaxBulkBytes, &cfg.ClientQueryBufferBytes)
+	uses := func() error {
+		var lfu *shard.LFU
+		if cfg.MaxMemoryPolicy.Load().CountsUses() {
+			lfu = &shard.LFU{LogFactor: int(cfg.LFULogFactor.Load()), DecayMinutes: int(cfg.LFUDecayMinutes.Load())}
+		}
+		s.store.Set().SetLFU(lfu)
+		return nil
+	}
+	cfg.OnChange(uses, &cfg.MaxMemoryPolicy, &cfg.LFULogFactor, &cfg.LFUDecayMinutes)
 	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
 	cfg.OnChange(s.rebind, &cfg.Bind, &cfg.Port)
-	return errors.Join(lengths(), encodings(), sketches())
+	return errors.Join(lengths(), encodings(), uses(), sketches())
 }

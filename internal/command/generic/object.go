@@ -25,7 +25,7 @@ func object() *command.Spec {
 				Since: "4.0.0", Complexity: "O(1)",
 				Syntax:  "key",
 				Summary: "Answers how often the key is used, where the eviction policy counts that.",
-				Run:     func(c *command.Ctx) { replyInfo(c, func(*shard.Info) { c.W.Error(errNoLFU) }) },
+				Run:     runObjectFreq,
 			},
 			{
 				Name: "help", Arity: 2, Flags: command.Loading | command.Stale | command.Unlocked, Category: command.CatKeyspace,
@@ -39,7 +39,7 @@ func object() *command.Spec {
 				Since: "2.2.3", Complexity: "O(1)",
 				Syntax:  "key",
 				Summary: "Answers for how many seconds the key has not been used.",
-				Run:     func(c *command.Ctx) { replyInfo(c, func(i *shard.Info) { c.W.Int(i.IdleSec) }) },
+				Run:     runObjectIdleTime,
 			},
 			{
 				Name: "refcount", Arity: 3, Flags: command.ReadOnly, Category: command.CatKeyspace,
@@ -56,6 +56,29 @@ func object() *command.Spec {
 
 var errNoLFU = &resp.Error{Code: "ERR", Text: "An LFU maxmemory policy is not selected, access frequency not tracked. " +
 	"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."}
+
+var errLFU = &resp.Error{Code: "ERR", Text: "An LFU maxmemory policy is selected, idle time not tracked. " +
+	"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."}
+
+func runObjectFreq(c *command.Ctx) {
+	replyInfo(c, func(i *shard.Info) {
+		if !c.Tx.CountsUses() {
+			c.W.Error(errNoLFU)
+			return
+		}
+		c.W.Int(int64(i.Uses))
+	})
+}
+
+func runObjectIdleTime(c *command.Ctx) {
+	replyInfo(c, func(i *shard.Info) {
+		if c.Tx.CountsUses() {
+			c.W.Error(errLFU)
+			return
+		}
+		c.W.Int(i.IdleSec)
+	})
+}
 
 // The texts are those that redis-server shows.
 var objectHelp = []string{

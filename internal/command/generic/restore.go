@@ -9,7 +9,7 @@ import (
 	"kevy/resp"
 )
 
-const restoreDifferences = "Takes payloads of RDB versions up to 12, and always checks all of them, as with sanitize-dump-payload yes. FREQ is accepted and changes nothing where the eviction policy does not count uses."
+const restoreDifferences = "Takes payloads of RDB versions up to 12, and always checks all of them, as with sanitize-dump-payload yes."
 
 func restore() *command.Spec {
 	return &command.Spec{
@@ -116,8 +116,12 @@ func runRestore(c *command.Ctx) {
 		c.Tx.Del(key)
 	} else {
 		c.Tx.Put(key, v, atMs)
+		// Each has an effect under the policies that it belongs to.
 		if o.idleSec != unset {
 			c.Tx.SetIdle(key, o.idleSec)
+		}
+		if o.freq != unset {
+			c.Tx.SetFrequency(key, uint8(o.freq))
 		}
 	}
 	c.W.OK()
