@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"kevy/internal/ds"
 	"kevy/shard"
 	"kevy/tests/process"
+	"kevy/tests/wire"
 )
 
 // file puts a file together; its checksum is right.
@@ -332,4 +334,36 @@ func loadDigest(t *testing.T, b []byte) string {
 		t.Fatal(err)
 	}
 	return string(r.Text)
+}
+
+var restored = regexp.MustCompile(`(?i)\brestore\s+\S+\s+0\s+"((?:[^"\\]|\\.)*)"`)
+
+// TestCorruptPayloads restores what Redis's own tests keep of payloads that have
+// crashed it. None may panic, and what is taken must be a value like any other.
+func TestCorruptPayloads(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(assets(t), "..", "integration", "corrupt-dump.tcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := ds.DefaultLimits()
+	taken, refused := 0, 0
+	for _, m := range restored.FindAllSubmatch(text, -1) {
+		payload, err := wire.Unescape(string(m[1]))
+		if err != nil || len(payload) < trailerBytes {
+			t.Fatalf("%s: %v", m[1], err)
+		}
+		v, err := ParsePayload(sealed(payload[:len(payload)-trailerBytes]), &limits)
+		if err != nil {
+			refused++
+			continue
+		}
+		taken++
+		if replayed(t, v, 0) != digestOf(v, 0) {
+			t.Errorf("%s: its ops make another value", m[1])
+		}
+	}
+	t.Logf("%d taken, %d refused", taken, refused)
+	if taken+refused < 40 || refused < 30 {
+		t.Errorf("%d were taken and %d refused", taken, refused)
+	}
 }
