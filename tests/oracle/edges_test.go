@@ -78,6 +78,18 @@ var edges = []edge{
 	{"XADD s 1-1 a 1;XADD s 2-2 b 2;SET k v", "XADD {s,k,new} {,NOMKSTREAM,MAXLEN,MINID} {,~,=,1,0,-1,x,2-2} {,LIMIT,1,0} {,0,10,-1} {3-1,3-*,0-0,2-2,2-*,1,x,-,18446744073709551615-18446744073709551615} {a,} {1,} {,b}", "XRANGE s - +;XLEN new", exact},
 	{"XADD s 1-1 a 1;XADD s 2-2 b 2;XADD s 3-3 c 3;SET k v", "XTRIM {s,k,missing} {MAXLEN,MINID,x} {,~,=} {0,1,2,-1,2-2,3,x,$} {,LIMIT,x} {,0,10,-1,x}", "XRANGE s - +", exact},
 	{"XADD s 1-1 a 1;XADD s 2-2 b 2;SET k v", "XSETID {s,k,missing} {2-2,3-0,1-1,0-0,x,-} {,ENTRIESADDED,x} {,2,1,5,-1,x} {,MAXDELETEDID} {,1-1,3-3,x}", "XINFO STREAM s", exact},
+	{"RPUSH l 3 1 2 10 -1;RPUSH t b a;SET w_1 5;SET w_2 4;HSET w_3 f 1;SET k v", "{SORT,SORT_RO} {l,t,k,missing} {,BY,LIMIT,GET,bogus} {,w_*,nosort,w_*->f,#,0,1,-1,x} {,1,2,-1,0,x,DESC,asc} {,ALPHA,GET} {,#,w_*,DESC} {,STORE,LIMIT} {,d,l,0} {,2}", "LRANGE d 0 -1;TYPE l;TYPE k", exact},
+	{"SADD s 3 1 2;ZADD z 3 1 1 2 2 3", "{SORT,SORT_RO} {z,s} {,LIMIT,DESC} {,0,1,x} {,2,-1} {,DESC,ALPHA} {,STORE} {,d}", "LRANGE d 0 -1;OBJECT ENCODING z", exact},
+	{"GEOADD g 13.361389 38.115556 a 15.087269 37.502669 b 13.4 38.1 c 0 0 z;SET k v", "GEOADD {g,k,new} {,NX,XX,CH} {,XX,CH} {13.5,180,-180,181,x,inf,nan,1e1} {38.1,85.05112878,86,-85.06,$,x} {a,d} {,1} {,2} {,e}", "ZRANGE g 0 -1 WITHSCORES;ZRANGE new 0 -1 WITHSCORES", scores},
+	{"GEOADD g 13.361389 38.115556 a 15.087269 37.502669 b 13.4 38.1 c 0 0 z;SET k v", "GEODIST {g,k,missing} {a,b,x} {a,b,x} {,m,KM,ft,mi,cm,$} {,m}", "", exact},
+	{"GEOADD g 13.361389 38.115556 a 15.087269 37.502669 b 13.4 38.1 c 0 0 z;SET k v", "{GEOPOS,GEOHASH} {g,k,missing} {,a,x} {,b} {,$}", "", coordinates},
+	{"GEOADD g 13.361389 38.115556 a 15.087269 37.502669 b 13.4 38.1 c 0 0 z;SET k v", "GEOSEARCH {g,k,missing} {FROMMEMBER,FROMLONLAT,BYRADIUS} {a,15,x} {BYRADIUS,37,BYBOX,200} {200,BYRADIUS,0,-1,x,inf} {km,200,x} {,km,100} {,km,ASC,COUNT} {,COUNT,DESC,WITHDIST} {,1,0,ANY,WITHCOORD}", "", coordinates},
+	{"GEOADD g 13.361389 38.115556 a 15.087269 37.502669 b 13.4 38.1 c 0 0 z;SET k v", "GEOSEARCHSTORE {d,g,k} {g,k,missing} FROMMEMBER {a,x} {BYRADIUS,BYBOX} {200,0,-1,x} {km,200,x} {,km,STOREDIST} {,STOREDIST,COUNT,WITHDIST} {,1,x}", "ZRANGE d 0 -1;ZRANGE g 0 -1;TYPE k", exact},
+	{"GEOADD g 13.361389 38.115556 a 15.087269 37.502669 b 13.4 38.1 c 0 0 z;SET k v", "{GEORADIUS,GEORADIUS_RO} {g,k,missing} {15,x,200} {37,x,90} {200,0,-1,x} {km,m,x} {,WITHDIST,WITHHASH,COUNT,ASC,STORE} {,1,d,DESC,WITHCOORD} {,ANY,STORE,bogus} {,d}", "ZRANGE d 0 -1", coordinates},
+	{"GEOADD g 13.361389 38.115556 a 15.087269 37.502669 b 13.4 38.1 c 0 0 z;SET k v", "{GEORADIUSBYMEMBER,GEORADIUSBYMEMBER_RO} {g,k,missing} {a,x} {200,0,-1,x} {km,m,x} {,WITHDIST,COUNT,STORE,STOREDIST} {,1,d,DESC} {,ANY,ASC,bogus} {,STORE} {,e}", "ZRANGE d 0 -1;ZRANGE e 0 -1", coordinates},
+	{"PFADD h a b c;PFADD i c d;SET k v;RPUSH l a", "PFADD {h,k,l,new} {,a,b,x,$} {,y}", "GET h;GET new;OBJECT ENCODING new", exact},
+	{"PFADD h a b c;PFADD i c d;SET k v;RPUSH l a", "{PFCOUNT,PFMERGE} {h,i,k,l,new} {,i,h,k,l,missing} {,h,missing}", "GET h;GET i;GET new", exact},
+	{"PFADD h a b c;PFADD i c d;SET k v;RPUSH l a", "PFDEBUG {GETREG,DECODE,ENCODING,TODENSE,encoding,bogus,$} {h,k,l,missing} {,x}", "PFDEBUG ENCODING h;GET h", exact},
 }
 
 // forms returns the words of each form; if there are more than limit, so many are drawn.
