@@ -12,7 +12,7 @@ func pfDebug() *command.Spec {
 		Name: "pfdebug", Arity: 3, Flags: command.Write | command.DenyOOM | command.Admin, Category: command.CatHyperLogLog,
 		Keys:  command.One(2, command.RW|command.Access),
 		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(1)",
-		Syntax:      "subcommand key",
+		Syntax:      "<GETREG | DECODE | ENCODING | TODENSE> key",
 		Summary:     "Looks at how an estimate is kept: its registers, its runs, its form; or gives it the dense form, as GETREG does, too.",
 		Differences: "DECODE shows 16384 runs at most; only a corrupt value has more. A change of form fails the transactions that watch the key.",
 		Run:         runPFDebug,
