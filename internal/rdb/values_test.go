@@ -254,7 +254,11 @@ func TestPayloadRoundTrip(t *testing.T) {
 		encodings[encodingOf(want)]++
 		// Redis turns a collection of small elements into a packed one, so only those
 		// that are packed must stay as they are.
-		if e := encodingOf(want); (e == "listpack" || e == "listpackex" || e == "intset" || e == "quicklist") && encodingOf(got) != e {
+		e := encodingOf(want)
+		if h, ok := want.Object.(*ds.Hash); ok && e == "listpackex" && h.NextDeadline() == 0 {
+			e = "listpack" // its fields have deadlines no more, and that they had is no part of the value
+		}
+		if (e == "listpack" || e == "listpackex" || e == "intset" || e == "quicklist") && encodingOf(got) != e {
 			t.Fatalf("a %s came back as a %s", e, encodingOf(got))
 		}
 	}
