@@ -172,7 +172,7 @@ func touches(c *op.Commit, key []byte) bool {
 		if err != nil {
 			panic(err)
 		}
-		if c.DB(i) == 0 && c.Verb(i).Keyed() && string(args[1]) == string(key) {
+		if c.DB(i) == 0 && c.Verb(i).Keyed() && !unwatched(c.Verb(i)) && string(args[1]) == string(key) {
 			return true
 		}
 		rest = rest[n:]
