@@ -109,6 +109,10 @@ func (tx *Tx) End() {
 // while the Tx lasts.
 func (tx *Tx) NowMs() int64 { return tx.nowMs }
 
+// Proceed lets the time of what follows, which is a commit of its own, be another
+// one.
+func (tx *Tx) Proceed(nowMs int64) { tx.nowMs = nowMs }
+
 // DB returns the selected database.
 func (tx *Tx) DB() int { return tx.db }
 

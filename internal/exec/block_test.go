@@ -513,10 +513,15 @@ func TestNothingWaitsInAnUpdate(t *testing.T) {
 
 var errOnPurpose = &resp.Error{Code: "ERR", Text: "on purpose"}
 
-// waitingCommands wait in ways that no other command does yet, or have a bug.
-func waitingCommands() []*command.Spec {
+// waitingCommands wait in ways of their own, have a bug, or let time pass.
+func (r *rig) waitingCommands() []*command.Spec {
 	one := command.One(1, command.RW)
 	return []*command.Spec{
+		{Name: "pass", Arity: 2, Flags: command.Unlocked, Run: func(c *command.Ctx) {
+			ms, _ := command.ParseInt(c.Args[1])
+			r.pass(ms)
+			c.W.OK()
+		}},
 		{Name: "waitend", Arity: 2, Flags: command.Write, Keys: one, Run: func(c *command.Ctx) {
 			c.Block(command.Wait{Keys: c.Args[1:2], Kind: shard.KindStream, Gone: true, Try: func(c *command.Ctx, key []byte) bool {
 				if c.Tx.Exists(key) {
@@ -584,6 +589,24 @@ func TestTheEndOfAKey(t *testing.T) {
 		}
 		w.gets("-GONE k")
 	}
+	r.checkLog()
+}
+
+// TestOverdueServesNobody: what is overdue by the end of the transaction that
+// pushed it goes, and who waits goes on waiting.
+func TestOverdueServesNobody(t *testing.T) {
+	r := newRig(t, aof.PolicyEverySec)
+	c := r.conn()
+	w := r.waiter().block("BLPOP l 0")
+	c.expect("MULTI", "+OK")
+	c.expect("RPUSH l a", "+QUEUED")
+	c.expect("PEXPIRE l 100", "+QUEUED")
+	c.expect("PASS 200", "+QUEUED")
+	c.expect("EXEC", "*3 :1 :1 +OK")
+	c.expect("EXISTS l", ":0")
+	r.blocked(1)
+	c.expect("RPUSH l b", ":1")
+	w.gets("*2 $1 l $1 b")
 	r.checkLog()
 }
 

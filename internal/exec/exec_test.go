@@ -48,7 +48,7 @@ type rig struct {
 func newRig(t *testing.T, policy aof.Policy, refusals ...Refusal) *rig {
 	r := &rig{t: t, fs: vfs.NewMem(), nowMs: 1_700_000_000_000}
 	r.open(policy)
-	r.x = New(command.NewTable(all.Data(), Commands(), misbehaving(), waitingCommands()), r.store, slog.New(slog.NewTextHandler(&r.log, nil)), refusals...)
+	r.x = New(command.NewTable(all.Data(), Commands(), misbehaving(), r.waitingCommands()), r.store, slog.New(slog.NewTextHandler(&r.log, nil)), refusals...)
 	t.Cleanup(func() {
 		r.checkUnlocked()
 		_ = r.store.Close()

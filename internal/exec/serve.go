@@ -16,6 +16,9 @@ import (
 // key's shard; owes says so.
 func (x *Executor) serve(tx *shard.Tx) (owes bool) {
 	tx.Commit().Reset()
+	// What waits is served as of now: a key that a transaction pushed may be
+	// overdue by its end.
+	tx.Proceed(x.store.NowMs())
 	for q := tx.NextReady(); q != nil; q = tx.NextReady() {
 		if shards := x.serveQueue(tx, q); shards != nil {
 			tx.Owe(&shard.Debt{DB: q.DB(), Key: slices.Clone(q.Key()), Shards: shards})
