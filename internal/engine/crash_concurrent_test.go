@@ -993,6 +993,8 @@ func randomChange(rng *rand.Rand, tx *shard.Tx) {
 		_, _ = tx.SAdd(key, small, value)
 	case !found && n < 80:
 		_, _ = tx.ZAdd(key, shard.Scored{Member: small, Score: rng.NormFloat64()})
+	case !found && n < 86, found && kind == shard.KindStream && n < 85:
+		streamChange(rng, tx, key, value)
 	case found && kind == shard.KindList && n < 50:
 		_, _ = tx.PopLeft(key, 1+rng.IntN(2), nil)
 	case found && kind == shard.KindList && n < 85:
@@ -1019,6 +1021,32 @@ func randomChange(rng *rand.Rand, tx *shard.Tx) {
 		_ = tx.SetRange(key, rng.IntN(50), []byte("patch"))
 	default:
 		tx.Set(key, value, []int64{0, shard.KeepTTL, tx.NowMs() + 1000}[rng.IntN(3)])
+	}
+}
+
+// streamChange changes a stream, or a group of it.
+func streamChange(rng *rand.Rand, tx *shard.Tx, key, value []byte) {
+	s, _ := tx.Stream(key)
+	last := s.LastID()
+	id := shard.StreamID{Ms: last.Ms - min(last.Ms, uint64(rng.IntN(8)))}
+	group, consumer := []byte("g"), []byte{'a' + byte(rng.IntN(3))}
+	switch rng.IntN(10) {
+	case 0:
+		_, _ = tx.XDel(key, []shard.StreamID{id})
+	case 1:
+		_, _ = tx.XTrim(key, shard.StreamTrim{ByID: true, MinID: id})
+	case 2:
+		_, _ = tx.XGroupCreate(key, group, id, 0, true)
+	case 3:
+		_, _ = tx.XGroupSetID(key, group, id, 3)
+	case 4:
+		_, _, _ = tx.XGroupDelConsumer(key, group, consumer)
+	case 5:
+		_, _ = tx.XAck(key, group, []shard.StreamID{id})
+	case 6, 7:
+		_, _ = tx.XClaim(key, group, shard.Claim{Consumer: consumer, DeliveredMs: tx.NowMs(), Count: 1}, id)
+	default:
+		_ = tx.XAdd(key, shard.StreamID{Ms: last.Ms + 1}, []byte("name"), value)
 	}
 }
 

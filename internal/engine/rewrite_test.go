@@ -69,7 +69,7 @@ func openLoaded(t *testing.T, fs vfs.FS, dir string, smallKeys, elements int) *l
 		key := fmt.Appendf(nil, "small%d", i)
 		l.change(tx, i%loadedDBs, [][]byte{key}, func() { tx.Set(key, key, []int64{0, 4e12}[i%2]) })
 	}
-	for _, name := range []string{"hash", "set", "list", "zset"} {
+	for _, name := range []string{"hash", "set", "list", "zset", "xstream"} {
 		key := []byte(name)
 		for i := 0; i < elements; i += 100 {
 			l.change(tx, 0, [][]byte{key}, func() {
@@ -87,6 +87,10 @@ func openLoaded(t *testing.T, fs vfs.FS, dir string, smallKeys, elements int) *l
 						_, _ = tx.PushRight(key, elem)
 					case "zset":
 						_, _ = tx.ZAdd(key, shard.Scored{Member: elem, Score: float64(j)})
+					case "xstream":
+						_ = tx.XAdd(key, shard.StreamID{Ms: uint64(j + 1)}, []byte("name"), elem)
+						_, _ = tx.XGroupCreate(key, []byte("g"), shard.StreamID{}, 0, false)
+						_, _ = tx.XClaim(key, []byte("g"), shard.Claim{Consumer: elem[:8], DeliveredMs: 1, Count: 1}, shard.StreamID{Ms: uint64(j + 1)})
 					}
 				}
 			})
@@ -110,7 +114,7 @@ func (l *loaded) write(rng *rand.Rand, smallKeys, elements int) {
 			return
 		}
 		elem := fmt.Appendf(nil, "element%d", rng.IntN(elements*2))
-		key := [][]byte{[]byte("hash"), []byte("set"), []byte("list"), []byte("zset"), fmt.Appendf(nil, "small%d", rng.IntN(10)), fmt.Appendf(nil, "small%d", rng.IntN(smallKeys))}[rng.IntN(6)]
+		key := [][]byte{[]byte("hash"), []byte("set"), []byte("list"), []byte("zset"), []byte("xstream"), fmt.Appendf(nil, "small%d", rng.IntN(10)), fmt.Appendf(nil, "small%d", rng.IntN(smallKeys))}[rng.IntN(7)]
 		switch {
 		case n%3000 == 1000:
 			l.change(tx, 0, nil, func() { tx.FlushDB(3) })
@@ -144,6 +148,19 @@ func (l *loaded) write(rng *rand.Rand, smallKeys, elements int) {
 			case "zset":
 				if _, _, _ = tx.ZAddIf(key, 0, []shard.Scored{{Member: elem, Score: rng.Float64()}}); rng.IntN(2) == 0 {
 					_, _ = tx.ZRem(key, elem)
+				}
+			case "xstream":
+				s, _ := tx.Stream(key)
+				id := shard.StreamID{Ms: 1 + rng.Uint64N(s.LastID().Ms)}
+				switch rng.IntN(4) {
+				case 0:
+					_, _ = tx.XDel(key, []shard.StreamID{id})
+				case 1:
+					_, _ = tx.XClaim(key, []byte("g"), shard.Claim{Consumer: elem[:8], DeliveredMs: 2, Count: 2}, id)
+				case 2:
+					_, _ = tx.XAck(key, []byte("g"), []shard.StreamID{id})
+				default:
+					_ = tx.XAdd(key, shard.StreamID{Ms: s.LastID().Ms + 1}, []byte("name"), elem)
 				}
 			default:
 				switch rng.IntN(5) {
