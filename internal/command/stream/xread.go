@@ -15,9 +15,10 @@ func xRead() *command.Spec {
 		Name: "xread", Arity: -4, Flags: command.ReadOnly | command.Blocking, Category: command.CatStream,
 		Keys:  []command.KeySpec{{Flags: command.RO | command.Access, Keyword: "STREAMS", StartFrom: 1, Last: -1, Step: 1, Limit: 2}},
 		Group: "stream", Since: "5.0.0", Complexity: "O(log N + M) for each stream of N entries of which M are answered",
-		Syntax:  "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
-		Summary: "Answers the entries of streams above ids, waiting for one if there is none.",
-		Run:     runXRead,
+		Syntax:      "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+		Summary:     "Answers the entries of streams above ids, waiting for one if there is none.",
+		Differences: "The id + is the last entry, as since Redis 7.4, and the error for keys without ids is that of 7.4.",
+		Run:         runXRead,
 	}
 }
 

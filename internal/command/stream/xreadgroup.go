@@ -11,9 +11,10 @@ func xReadGroup() *command.Spec {
 		Name: "xreadgroup", Arity: -7, Flags: command.Write | command.Blocking, Category: command.CatStream,
 		Keys:  []command.KeySpec{{Flags: command.RO | command.Access, Keyword: "STREAMS", StartFrom: 4, Last: -1, Step: 1, Limit: 2}},
 		Group: "stream", Since: "5.0.0", Complexity: "O(log N + M) for each stream of N entries of which M are answered",
-		Syntax:  "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
-		Summary: "Reads streams as a consumer of a group: entries that nobody of it was given, or those that the consumer has pending.",
-		Run:     runXReadGroup,
+		Syntax:      "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
+		Summary:     "Reads streams as a consumer of a group: entries that nobody of it was given, or those that the consumer has pending.",
+		Differences: "The error for keys without ids is that of Redis 7.4.",
+		Run:         runXReadGroup,
 	}
 }
 
