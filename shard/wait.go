@@ -181,7 +181,7 @@ func wakes(v op.Verb) wake {
 	switch v {
 	case op.LPush, op.RPush, op.ZAdd, op.XAdd:
 		return wakeAll
-	case op.XDel, op.XTrim:
+	case op.XDel, op.XTrim, op.PExpireAt, op.Persist:
 		return wakeNone
 	}
 	return wakeGone
