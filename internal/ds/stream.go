@@ -3,6 +3,7 @@ package ds
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -675,6 +676,9 @@ func (s *Stream) ReadUpTo(id StreamID) int64 {
 // ReadNext returns how many entries a group has read that had read before of them and reads the entry id.
 func (s *Stream) ReadNext(before int64, id StreamID) int64 {
 	switch {
+	case before == math.MaxInt64:
+		// In Redis it turns negative, which no command of its own takes back.
+		return before
 	case before != UnknownRead && !s.tombstonesFrom(id):
 		return before + 1
 	case s.added != 0:

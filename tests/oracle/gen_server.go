@@ -73,6 +73,15 @@ var plainCommands = []string{
 	"msetnx", "bitfield", "bitop", "watch", "exec", "ping", "nosuch", "",
 }
 
+// avoidInner avoids what the command that is asked about avoids.
+func avoidInner(g *Generator, args [][]byte) bool {
+	if len(args) < 3 {
+		return false
+	}
+	avoid := g.cat.avoid[name(args[2:])]
+	return avoid != nil && avoid(g, args[2:])
+}
+
 func has(args [][]byte, word string) bool {
 	for _, a := range args[1:] {
 		if string(a) == word {

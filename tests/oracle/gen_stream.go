@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +86,7 @@ var streamFamily = family{
 	},
 	modes: map[string]mode{"XPENDING": clock, "XINFO CONSUMERS": clock},
 	avoid: map[string]func(*Generator, [][]byte) bool{
+		"XGROUP CREATE": readTooMany, "XGROUP SETID": readTooMany,
 		"XADD": madeID,
 		// + is an id of XREAD since Redis 7.4.
 		"XREAD": func(g *Generator, args [][]byte) bool {
@@ -101,6 +103,13 @@ var streamFamily = family{
 			return len(args) > 3 && strings.EqualFold(string(args[3]), "FULL")
 		},
 	},
+}
+
+// readTooMany reports whether so many entries are said to be read that the next makes the number negative in
+// Redis, in a form that its log could not be loaded from.
+func readTooMany(_ *Generator, args [][]byte) bool {
+	n, err := strconv.ParseInt(argBehind(args, "ENTRIESREAD"), 10, 64)
+	return err == nil && n > math.MaxInt64-1_000_000
 }
 
 // madeID reports whether an XADD asks the server for a time.
