@@ -32,8 +32,8 @@ func number(t *testing.T, variable string, def uint64) uint64 {
 	return n
 }
 
-// TestRandomCommands runs KEVY_ORACLE_COMMANDS commands, of all or of KEVY_ORACLE_NAMES, from KEVY_SEED on redis-server and on the server, and
-// after each round holds the server's log and feed to its keyspace.
+// TestRandomCommands runs KEVY_ORACLE_COMMANDS commands, of all or of KEVY_ORACLE_NAMES, from KEVY_SEED on
+// redis-server and on the server, and after each round holds the server's log and feed to its keyspace.
 func TestRandomCommands(t *testing.T) {
 	def := uint64(200_000)
 	if testing.Short() {
@@ -60,8 +60,8 @@ func TestRandomCommands(t *testing.T) {
 	}
 	runRounds(t, pair, seed, total, opt)
 	t.Logf("%d commands waited, %d of them not to the end of their round", pair.Waited, pair.Ended)
-	if pair.Ended < 10*pair.rounds && opt.Names == nil && !t.Failed() {
-		t.Errorf("only %d waits ended in %d rounds", pair.Ended, pair.rounds)
+	if pair.Ended < 4*pair.rounds && opt.Names == nil && !t.Failed() {
+		t.Errorf("only %d waits were over in %d rounds", pair.Ended, pair.rounds)
 	}
 	for _, a := range pair.allow {
 		t.Logf("allow.txt:%d used %d times: %s", a.line, a.hits, a.reason)
