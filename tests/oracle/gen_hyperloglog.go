@@ -22,7 +22,7 @@ var hyperloglogFamily = family{
 			return join("PFDEBUG", g.oneOf("ENCODING", "ENCODING", "DECODE", "TODENSE", "GETREG", "encoding", "BOGUS"), g.key('p'))
 		}, false, true},
 	},
-	specials: map[string]special{"PFMERGE": {run: mergeOutdated}, "PFDEBUG": {run: debugTold}},
+	specials: map[string]special{"PFADD": {run: addToCorrupt, queued: true}, "PFMERGE": {run: mergeOutdated}, "PFDEBUG": {run: debugTold}},
 }
 
 // sketched gives elements: of few kinds, so that some were there before; rarely so many that an estimate leaves
@@ -60,6 +60,24 @@ func (g *Generator) mangled() [][]byte {
 	}
 	return join("SET", key, "HYLL\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"+g.oneOf("\x00", "\x80")+
 		g.oneOf("", "\x7f\xff", "\x7f\xfe\x00", "\x7f\xfb\x83", "\x7f\xf0\x80\x84\x88\x81\x80\x84\x00\x02", "\x80\x7f\xfe\x80"))
+}
+
+// addToCorrupt runs PFADD, and removes the key where it turns out to be corrupt. Redis may have added elements by
+// then, of which it tells neither its log nor who watches the key.
+func addToCorrupt(p *Pair, s Step, at int) (*Difference, error) {
+	want, _, diff, err := p.runOne(s, at)
+	if diff != nil || err != nil || !want.IsError("INVALIDOBJ") {
+		return diff, err
+	}
+	for _, sd := range []*side{&p.oracle, &p.server} {
+		if err := sd.selectDB(p.state[s.Conn].db); err != nil {
+			return nil, err
+		}
+		if _, err := sd.admin.Do("DEL", string(s.Args[1])); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // mergeOutdated runs a PFMERGE after a PFCOUNT of its destination. Redis fails the transactions that watch the
