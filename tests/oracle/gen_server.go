@@ -53,11 +53,12 @@ var serverFamily = family{
 	},
 	avoid: map[string]func(*Generator, [][]byte) bool{
 		// Everything: what the servers have in common is not all that each has.
-		"COMMAND LIST": func(_ *Generator, args [][]byte) bool { return len(args) == 2 || has(args, "*") },
-		"COMMAND INFO": func(_ *Generator, args [][]byte) bool { return len(args) == 2 },
-		"COMMAND DOCS": func(_ *Generator, args [][]byte) bool { return len(args) == 2 },
-		"COMMAND":      func(_ *Generator, args [][]byte) bool { return len(args) == 1 },
-		"CONFIG GET":   func(_ *Generator, args [][]byte) bool { return has(args, "*") },
+		"COMMAND LIST":    func(_ *Generator, args [][]byte) bool { return len(args) == 2 || has(args, "*") },
+		"COMMAND INFO":    func(_ *Generator, args [][]byte) bool { return len(args) == 2 },
+		"COMMAND DOCS":    func(_ *Generator, args [][]byte) bool { return len(args) == 2 },
+		"COMMAND GETKEYS": avoidInner, "COMMAND GETKEYSANDFLAGS": avoidInner,
+		"COMMAND":    func(_ *Generator, args [][]byte) bool { return len(args) == 1 },
+		"CONFIG GET": func(_ *Generator, args [][]byte) bool { return has(args, "*") },
 		// Only what cannot succeed, and no empty value, which 7.0 takes for 0 bytes.
 		"CONFIG SET": func(_ *Generator, args [][]byte) bool {
 			return has(args, "") || !has(args, "-1") && !has(args, "abc") && !has(args, "x1")
