@@ -109,7 +109,8 @@ func (c *Config) admit(pairs []Pair) ([]change, error) {
 		s := c.byName[name]
 		switch {
 		case s == nil:
-			return nil, resp.Errorf("ERR", "Unknown option or number of arguments for CONFIG SET - '%s'", p.Name)
+			shown, _, _ := strings.Cut(p.Name, "\x00") // as C shows it
+			return nil, resp.Errorf("ERR", "Unknown option or number of arguments for CONFIG SET - '%s'", shown)
 		case s.protected:
 			return nil, failed(p.Name, refusal("can't set protected config"))
 		case !s.Runtime && !s.holds(p.Value):

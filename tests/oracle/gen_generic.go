@@ -45,6 +45,8 @@ var genericFamily = family{
 	modes: map[string]mode{
 		"KEYS": unordered, "TTL": clock, "PTTL": clock, "EXPIRETIME": clock, "PEXPIRETIME": clock, "OBJECT IDLETIME": clock,
 		"RANDOMKEY": random, "SCAN": shape,
+		// Which integers are shared is up to the server; Redis unshares one when COPY copies it.
+		"OBJECT REFCOUNT": shape,
 	},
 	specials: map[string]special{
 		"RANDOMKEY": {run: pickRandomly, queued: true}, "SCAN": {run: scanToTheEnd, queued: true}, "DBSIZE": {run: countKeys, queued: true},

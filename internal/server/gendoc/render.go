@@ -94,7 +94,6 @@ later answers as its own documentation says. Random commands run on both servers
   type; Redis overlooks that. After SWAPDB Redis serves the keys of a database in the order of a hash table.
 - **The log and the feed** have finer steps than Redis's append-only file: each is one change to one key
   ([ops.md](ops.md)). RENAME, MOVE and COPY write the value again, so they cost what it weighs.
-- **Errors** that quote a command or its arguments quote them whole, where Redis ends at a zero byte.
 - **The version** that HELLO and INFO tell is 7.2.4, because clients choose by it what to use.
 - **Memory** has no bound yet: maxmemory is accepted and evicts nothing.
 `
