@@ -88,10 +88,9 @@ later answers as its own documentation says. Random commands run on both servers
   iteration to its end is answered.
 - **The order** in which hashes, sets and keys are listed is unspecified and not Redis's once they have outgrown their
   packed form. ZRANGEBYLEX and its kin over members of different scores are unspecified in both.
-- **WATCH** fails a transaction if the key was changed: an LTRIM that leaves the list as it is does not count, as it does in
-  Redis.
-- **Who waits** for an element (BZPOPMIN …) is served too when a command such as ZUNIONSTORE overwrites a key of another
-  type; Redis overlooks that. After SWAPDB Redis serves the keys of a database in the order of a hash table.
+- **WATCH** fails a transaction if the key was changed. What leaves a key as it is, such as an LTRIM of nothing or an APPEND
+  of nothing, does not count; in Redis it does.
+- **SWAPDB** makes keys ready for those who wait for them in an order that is unspecified in both.
 - **The log and the feed** have finer steps than Redis's append-only file: each is one change to one key
   ([ops.md](ops.md)). RENAME, MOVE and COPY write the value again, so they cost what it weighs.
 - **The version** that HELLO and INFO tell is 7.2.4, because clients choose by it what to use.
