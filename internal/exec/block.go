@@ -68,6 +68,9 @@ func (x *Executor) enqueue(s *Session, w *command.Wait) *parked {
 	s.ctx.Unblock()
 	s.parked.Store(p)
 	x.stats.countBlocked(p, 1)
+	if s.gone.Load() {
+		p.end(abandoned) // Abandon found nothing to end
+	}
 	s.tx.Select(s.db) // those who were served may have waited in others
 	s.tx.Wait(&p.Waiter, p.wait.Keys)
 	return p
@@ -99,6 +102,9 @@ func (x *Executor) park(s *Session, p *parked) {
 		s.W.NullArray()
 	case unblocked:
 		s.W.Error(errUnblocked)
+	case abandoned:
+		// What the client sent behind the command it sent for its reply.
+		s.hangUp()
 	}
 }
 
@@ -170,9 +176,11 @@ func (s *Session) Unblock(withError bool) bool {
 	return true
 }
 
-// Abandon ends the wait of the session's command, if it waits: its connection
-// goes, and from now on it is served nothing. Any goroutine may call it.
+// Abandon ends the wait of the session's command, if it waits, and of any that
+// it begins from now on: its connection goes, and it is served nothing any more.
+// Any goroutine may call it.
 func (s *Session) Abandon() {
+	s.gone.Store(true)
 	if p := s.parked.Load(); p != nil {
 		p.end(abandoned)
 	}

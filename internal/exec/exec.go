@@ -168,9 +168,15 @@ func (x *Executor) commit(s *Session) (lsn uint64) {
 
 // invoke calls the handler, on tx unless that is nil.
 func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *shard.Tx) {
-	start, sent := s.W.Len(), s.settled
+	start, sent, held := s.W.Len(), s.settled, s.holding
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		switch {
+		case p == nil:
+		case s.holding && !held:
+			// EXEC's own work, under its own locks: what it leaves behind is no state.
+			panic(p)
+		default:
 			x.survive(s, spec, tx, p, start, sent)
 		}
 	}()

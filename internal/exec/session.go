@@ -20,6 +20,7 @@ type Session struct {
 	// parker is self if its connection can wait, else nil.
 	parker parker
 	parked atomic.Pointer[parked] // what the session waits as, nil: it does not
+	gone   atomic.Bool            // Abandon was called
 	tx     *shard.Tx
 	ctx    command.Ctx
 	db     int

@@ -51,15 +51,20 @@ func TestBlockedClients(t *testing.T) {
 		eventually(t, "it is gone", func() bool { return watcher.infoInt("clients", "blocked_clients") == 0 })
 		watcher.expect("RPUSH q a", ":1")
 		watcher.expect("LPOP q", `"a"`)
+		watcher.expect("EXISTS k", ":0")
 	}
 	for range 20 {
 		c := in.conn()
 		id := c.do("CLIENT ID").String()[1:]
-		c.blocks(watcher, 1, "BLPOP", "q", "0")
+		if _, err := c.Write([]byte("BLPOP q 0\r\nSET k v\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return watcher.infoInt("clients", "blocked_clients") == 1 })
 		watcher.expect("CLIENT KILL ID "+id, ":1")
 		watcher.expect("RPUSH q a", ":1")
 		watcher.expect("LPOP q", `"a"`)
 		eventually(t, "it is gone", func() bool { return watcher.infoInt("clients", "connected_clients") == 1 })
+		watcher.expect("EXISTS k", ":0")
 	}
 	c = in.conn()
 	id := c.do("CLIENT ID").String()[1:]
