@@ -25,7 +25,7 @@ const (
 	// fetchNoMirror is fetch.sh's exit code for a machine that no Debian mirror serves.
 	fetchNoMirror = 3
 	// unitTimeout is how long one try of a unit may take.
-	unitTimeout = 5 * time.Minute
+	unitTimeout = 10 * time.Minute
 	// readTimeout is how long a reply may take; one that does not come costs the test.
 	readTimeout = 10 * time.Second
 	// harnessBelow is how far below its base port the harness listens.
@@ -163,7 +163,7 @@ func runUnit(t *testing.T, server process.Binary, source, profile, unit string) 
 		cmd.Env = append(os.Environ(), "SUITE=redis70", "PROFILE="+profile, "HARNESS="+harness, "OUT="+filepath.Join(dir, "out"),
 			fmt.Sprintf("BASEPORT=%d", harnessPort(t)+harnessBelow),
 			fmt.Sprintf("CONF_READ_TIMEOUT_MS=%d", readTimeout.Milliseconds()), fmt.Sprintf("UNIT_TIMEOUT=%d", int(unitTimeout.Seconds())))
-		out, err := cmd.CombinedOutput()
+		out, err := process.CombinedOutput(cmd)
 		if err != nil {
 			t.Fatalf("run_suite.sh: %v\n%s", err, out)
 		}
@@ -187,6 +187,9 @@ func runUnit(t *testing.T, server process.Binary, source, profile, unit string) 
 	}
 	if !s.Running() {
 		t.Errorf("the server ended")
+	}
+	if strings.Contains(s.Log(), "WARNING: DATA RACE") {
+		t.Errorf("the race detector has found something:\n%s", s.Log())
 	}
 	if !strings.Contains(r.line, " timeout=0 ") {
 		t.Errorf("the unit did not end by itself: %s\n%s", r.line, lastLines(filepath.Join(dir, "out"), 40))

@@ -307,6 +307,19 @@ func start(cmd *exec.Cmd) error {
 	return <-done
 }
 
+// CombinedOutput is the command's method of that name, for a program that ends on SIGTERM: it is sent if the test
+// binary is killed.
+func CombinedOutput(cmd *exec.Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := start(cmd); err != nil {
+		return nil, err
+	}
+	err := cmd.Wait()
+	return out.Bytes(), err
+}
+
 // FreePort finds a TCP port on loopback that is free now.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
