@@ -111,6 +111,9 @@ func leadingInt(b []byte) int {
 		}
 		d := int64(c - '0')
 		if n > (math.MaxInt64-d)/10 {
+			if negative {
+				return 0 // the low half of the smallest number
+			}
 			n = math.MaxInt64
 			break
 		}
