@@ -14,7 +14,7 @@ func bitField() *command.Spec {
 		Group: "bitmap", Since: "3.2.0", Complexity: "O(1) for each subcommand",
 		Syntax: "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] " +
 			"SET type offset value | INCRBY type offset increment] ...",
-		Summary:     "Reads, sets and increments integers of any width inside the key's string.",
+		Summary: "Reads, sets and increments integers of any width inside the key's string.",
 		Differences: "An offset #N whose bit lies beyond what 64 bits can count is refused, as in Redis 8. With OVERFLOW SAT, a SET of a " +
 			"value that is further below the type's maximum than 64 bits can count becomes the minimum; Redis's sum wraps around, and it becomes the maximum.",
 		Run: func(c *command.Ctx) { runBitField(c, false) },
