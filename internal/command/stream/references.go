@@ -181,8 +181,7 @@ func runXAckDel(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	s, ok := view(c)
-	if !ok {
+	if _, ok := view(c); !ok {
 		return
 	}
 	group := c.Args[2]
@@ -193,7 +192,7 @@ func runXAckDel(c *command.Ctx) {
 			c.W.Int(idMissing)
 			continue
 		}
-		s, _ = c.Tx.Stream(c.Key(1))
+		s, _ := c.Tx.Stream(c.Key(1))
 		if remove(c, s, id, p) == idReferenced {
 			c.W.Int(idReferenced)
 		} else {
