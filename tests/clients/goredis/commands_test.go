@@ -144,7 +144,8 @@ func TestCommands(t *testing.T) {
 				run  func(t *testing.T, ctx context.Context, c *redis.Client)
 			}{
 				{"strings", useStrings}, {"bitmaps", useBitmaps}, {"keys", useKeys}, {"expiry", useExpiry}, {"hashes", useHashes}, {"lists", useLists},
-				{"sets", useSets}, {"sorted sets", useSortedSets}, {"ranges of sorted sets", useSortedSetRanges}, {"server", useServer}, {"feed", useFeed},
+				{"sets", useSets}, {"sorted sets", useSortedSets}, {"ranges of sorted sets", useSortedSetRanges}, {"blocking", useBlocking}, {"field expiry", useFieldExpiry}, {"newer strings", useNewerStrings}, {"streams", useStreams}, {"geo", useGeo},
+				{"HyperLogLogs", useHyperLogLog}, {"sort", useSort}, {"dump", useDump}, {"server", useServer}, {"feed", useFeed},
 			} {
 				t.Run(family.name, func(t *testing.T) {
 					want(t, c.FlushAll(ctx), "OK")
@@ -596,7 +597,7 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	}
 	want(t, c.CommandGetKeys(ctx, "MSET", "a", "1", "b", "2"), []string{"a", "b"})
 	want(t, c.CommandGetKeysAndFlags(ctx, "GET", "a"), []redis.KeyFlags{{Key: "a", Flags: []string{"RO", "access"}}})
-	wantSet(t, c.CommandList(ctx, &redis.FilterBy{Pattern: "hget*"}), "hget", "hgetall")
+	wantSet(t, c.CommandList(ctx, &redis.FilterBy{Pattern: "hget*"}), "hget", "hgetall", "hgetdel", "hgetex")
 	holds(t, c.Do(ctx, "COMMAND", "HELP"), isHelp)
 
 	holds(t, c.ConfigGet(ctx, "append*"), func(m map[string]string) bool { return m["appendonly"] == "yes" && m["appendfsync"] == "everysec" })
