@@ -1,5 +1,5 @@
-// Package aof is the log: a commit is appended once, and recovery, the change
-// feed and replication read it, each at its own LSN.
+// Package aof is the log: a commit is appended once, and recovery and the
+// readers of the change feed read it, each at its own LSN.
 //
 // The log is memory first. Append copies a commit into the open block and
 // returns; WaitWritten and WaitDurable make what has gathered a block, with a

@@ -9,8 +9,8 @@ import (
 	"kevy/internal/op"
 )
 
-// Apply applies an op that was recorded before: recovery, a replica, a snapshot
-// load. The Tx was begun with BeginReplay and holds the key's shard. An error
+// Apply applies an op that was recorded before: in recovery, from the log and
+// from its base. The Tx was begun with BeginReplay and holds the key's shard. An error
 // means that the op does not fit the state, which a whole log never shows.
 func (tx *Tx) Apply(f *op.Frame) error {
 	if f.DB < 0 || f.DB >= tx.set.dbs {

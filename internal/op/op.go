@@ -3,8 +3,8 @@
 // An op is one change to one key, written as a real Redis command whose random,
 // relative and conditional parts are resolved: SPOP becomes SREM of the members
 // that went, EXPIRE becomes PEXPIREAT, INCR becomes SET … KEEPTTL. The log, the
-// change feed, a replica and a snapshot all carry ops and nothing else, and one
-// interpreter (package shard) applies them.
+// change feed and a base all carry ops and nothing else, and one interpreter
+// (package shard) applies them.
 //
 // The ops of one command, transaction or script form a Commit. A block of the
 // log holds whole commits; Scanner takes a block's payload apart again.
