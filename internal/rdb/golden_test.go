@@ -155,6 +155,16 @@ func goldenStream() *ds.Stream {
 	return s
 }
 
+// goldenEntries are those of a stream, and a deleted one between them.
+func goldenEntries() []byte {
+	return join(1, 16, rawID(5, 1), rawString(packedList("2", "1", "1", "f", "0", "2", "0", "0", "v", "4", "3", "0", "1", "gone", "4",
+		"0", "1", "-1", "2", "a", "1", "b", "2", "8")))
+}
+
+func rawID(ms, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, ms), seq)
+}
+
 func goldens() []golden {
 	long, longer := strings.Repeat("x", 300), strings.Repeat("xyz", 6000)
 	ints := newZiplist().int(0, 0).int(12, 0).int(-1, 1).int(13, 1).int(-300, 2).int(70000, 3).int(-8388608, 3).int(1<<30, 4).int(-1<<62, 8)
@@ -166,12 +176,7 @@ func goldens() []golden {
 	five.str("a").str("b")
 	at := func(ms uint64) []byte { return binary.LittleEndian.AppendUint64(nil, ms) }
 	double := func(f float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)) }
-	rawID := func(ms, seq uint64) []byte {
-		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, ms), seq)
-	}
-	// A deleted entry stands between the two.
-	entries := join(1, 16, rawID(5, 1), rawString(packedList("2", "1", "1", "f", "0", "2", "0", "0", "v", "4", "3", "0", "1", "gone", "4",
-		"0", "1", "-1", "2", "a", "1", "b", "2", "8")), 2, 6, 0)
+	entries := join(goldenEntries(), 2, 6, 0)
 	newer := join(5, 1, 5, 2, 3) // first id, greatest deleted id, entries added
 	pending := join(1, rawID(5, 1), at(2000), 3)
 	mine := join(1, rawID(5, 1))
@@ -334,5 +339,52 @@ func TestDamage(t *testing.T) {
 	}
 	if taken < 500 || refused < 500 {
 		t.Errorf("%d were taken and %d refused", taken, refused)
+	}
+}
+
+// TestStreamCounts: what a stream says of its entries must fit them. redis-server
+// takes what does not, answers a wrong XLEN, and then cannot load its own log.
+func TestStreamCounts(t *testing.T) {
+	limits := ds.DefaultLimits()
+	for _, c := range []struct {
+		name               string
+		typ, length, added int
+		good               bool
+	}{
+		{"as it is", typeStream2, 2, 3, true},
+		{"none was ever deleted", typeStream2, 2, 2, true},
+		{"one too many", typeStream2, 3, 3, false},
+		{"one too few", typeStream2, 1, 3, false},
+		{"none", typeStream2, 0, 3, false},
+		{"fewer added than there are", typeStream2, 2, 1, false},
+		{"Redis 5", typeStream, 2, 0, true},
+		{"Redis 5, one too few", typeStream, 1, 0, false},
+		{"Redis 7.2, none added", typeStream3, 2, 0, false},
+	} {
+		body := join(c.typ, goldenEntries(), c.length, 6, 0)
+		if c.typ != typeStream {
+			body = join(body, 5, 1, 5, 2, c.added)
+		}
+		_, err := ParsePayload(sealed(join(body, 0)), &limits)
+		if c.good && err != nil || !c.good && !IsDamage(err) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	empty := sealed(join(typeStream2, 0, 1, 6, 0, 0, 0, 0, 0, 3, 0))
+	if _, err := ParsePayload(empty, &limits); !IsDamage(err) {
+		t.Errorf("an entry, and no block: %v", err)
+	}
+}
+
+// TestBytesBehindAValue: redis-server 7.0.15 does not look at them.
+func TestBytesBehindAValue(t *testing.T) {
+	limits := ds.DefaultLimits()
+	for _, g := range goldens() {
+		v, err := ParsePayload(sealed(join(g.body, "more")), &limits)
+		if err != nil {
+			t.Errorf("%s: %v", g.name, err)
+		} else if got, want := digestOf(v, 0), digestOf(g.value(), 0); got != want {
+			t.Errorf("%s: with bytes behind it, it is another value", g.name)
+		}
 	}
 }

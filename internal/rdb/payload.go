@@ -37,8 +37,9 @@ func AppendPayload(dst []byte, v shard.Value) []byte {
 	return appendChecksum(dst, checksum(0, dst[start:]))
 }
 
-// ParsePayload builds the value of a payload. A string points into payload, or is
-// the caller's. The error is ErrPayload, one that IsDamage knows, or Unsupported.
+// ParsePayload builds the value of a payload. Bytes between the value and the
+// trailer count for the checksum only, as in Redis. A string points into payload,
+// or is the caller's. The error is ErrPayload, one that IsDamage knows, or Unsupported.
 func ParsePayload(payload []byte, limits *ds.Limits) (shard.Value, error) {
 	if len(payload) < trailerBytes {
 		return shard.Value{}, ErrPayload

@@ -3,7 +3,7 @@
 //
 // It reads every encoding of the versions 1 to 12 (Redis 8.0) and writes the
 // lowest version that holds a value: 10, which Redis 7.0 reads, and 12 for a hash
-// whose fields expire. What is read is taken apart to the last byte, so what is
+// whose fields expire. Every value is taken apart to its last byte, so what is
 // damaged is found here and not by a command later. The format is that of
 // redis-server 7.0.15 and 7.4; Redis documents it in its own source (rdb.c,
 // listpack.c, ziplist.c, zipmap.c, intset.c) and, for the listpack, in

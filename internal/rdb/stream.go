@@ -23,8 +23,8 @@ func (d *decoder) stream(typ byte, s *ds.Stream) error {
 	if err != nil {
 		return err
 	}
-	if length > 0 && s.Blocks() == 0 {
-		return damaged("a stream holds no entries and says %d", length)
+	if length != uint64(s.Len()) {
+		return damaged("a stream holds %d entries and says %d", s.Len(), length)
 	}
 	last, err := d.streamID()
 	if err != nil {
@@ -43,8 +43,9 @@ func (d *decoder) stream(typ byte, s *ds.Stream) error {
 			return err
 		}
 	}
-	if last.Less(s.TopID()) || added > math.MaxInt64 {
-		return damaged("a stream ends at %s with %d entries added, and has the entry %s", last, added, s.TopID())
+	// Redis refuses the XSETID that would say less.
+	if last.Less(s.TopID()) || added < length || added > math.MaxInt64 {
+		return damaged("a stream of %d entries up to %s says that it ends at %s with %d entries added", length, s.TopID(), last, added)
 	}
 	s.SetID(last, added, maxDeleted)
 	return d.elements(func() error { return d.group(typ, s) })

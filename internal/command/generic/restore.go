@@ -9,7 +9,8 @@ import (
 	"kevy/resp"
 )
 
-const restoreDifferences = "Takes payloads of RDB versions up to 12, and always checks all of them, as with sanitize-dump-payload yes."
+const restoreDifferences = "Takes payloads of RDB versions up to 12, and always checks all of them, as with sanitize-dump-payload yes, " +
+	"and what a stream says of its length too."
 
 func restore() *command.Spec {
 	return &command.Spec{
