@@ -331,10 +331,6 @@ func (d *decoder) hash(typ byte, h *ds.Hash) error {
 	})
 }
 
-// maxFieldDeadlineMs is the latest deadline of a field: 48 bits, in the year
-// 10889.
-const maxFieldDeadlineMs = 1<<48 - 1
-
 // expiringHash reads a hash whose fields have deadlines, 0 for none. Those of a
 // packed one are its third elements; otherwise they stand before the field and,
 // but in the release candidates of Redis 7.4, count from the earliest one, which
@@ -348,7 +344,7 @@ func (d *decoder) expiringHash(typ byte, h *ds.Hash) error {
 		}
 	}
 	add := func(field, value []byte, at uint64) error {
-		if at > maxFieldDeadlineMs {
+		if at > shard.MaxFieldDeadlineMs {
 			return damaged("a field of a hash expires at %d, which is no time", at)
 		}
 		if !h.Set(field, value, d.limits) {
@@ -368,7 +364,7 @@ func (d *decoder) expiringHash(typ byte, h *ds.Hash) error {
 			return err
 		}
 		if typ == typeHashExpiry && at != 0 {
-			if earliest > maxFieldDeadlineMs || at > maxFieldDeadlineMs {
+			if earliest > shard.MaxFieldDeadlineMs || at > shard.MaxFieldDeadlineMs {
 				return damaged("a field of a hash expires %d ms after %d, which is no time", at, earliest)
 			}
 			at += earliest - 1

@@ -388,3 +388,33 @@ func TestBytesBehindAValue(t *testing.T) {
 		}
 	}
 }
+
+// TestLatestFieldDeadline: a payload says none that HPEXPIREAT refuses.
+func TestLatestFieldDeadline(t *testing.T) {
+	limits := ds.DefaultLimits()
+	const most = shard.MaxFieldDeadlineMs
+	at := func(ms uint64) []byte { return binary.LittleEndian.AppendUint64(nil, ms) }
+	packed := func(ms uint64) []byte { return rawString(packedList("f", "v", strconv.FormatUint(ms, 10))) }
+	for ms, good := range map[uint64]bool{most: true, most + 1: false, 1<<48 - 1: false, 1 << 62: false} {
+		for name, body := range map[string][]byte{
+			"a hash":                            join(typeHashExpiry, at(ms), 1, 1, 1, "f", 1, "v"),
+			"a hash, far from the earliest":     join(typeHashExpiry, at(5), 1, appendLength(nil, ms-5+1), 1, "f", 1, "v"),
+			"a hash of a release candidate":     join(typeHashExpiryPreGA, 1, appendLength(nil, ms), 1, "f", 1, "v"),
+			"a listpack":                        join(typeHashListpackEx, at(ms), packed(ms)),
+			"a listpack of a release candidate": join(typeHashListpackPre, packed(ms)),
+		} {
+			v, err := ParsePayload(sealed(body), &limits)
+			if !good {
+				if !IsDamage(err) {
+					t.Errorf("%s, %d: %v", name, ms, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s, %d: %v", name, ms, err)
+			} else if got := v.Object.(*ds.Hash).NextDeadline(); got != most {
+				t.Errorf("%s: the deadline is %d", name, got)
+			}
+		}
+	}
+}
