@@ -362,6 +362,19 @@ func TestForeignFieldExpiry(t *testing.T) {
 	closeStore(t, e)
 }
 
+// TestForeignPFCount: it reads, and Redis logs it where it has kept in the key
+// what it counted.
+func TestForeignPFCount(t *testing.T) {
+	mem := vfs.NewMem()
+	foreignFiles(t, mem, "data", "", commands("SELECT 0", "PFADD h a b", "PFCOUNT h", "MULTI", "SET k v", "PFCOUNT h", "EXEC"))
+	e := open(t, settings(mem, "data"))
+	got := live(e)
+	closeStore(t, e)
+	if len(got) != 2 || got[`db 0 "h"`] == nil || got[`db 0 "k"`] == nil {
+		t.Errorf("the store holds %v", got)
+	}
+}
+
 // findOracle returns redis-server if it is there, and must be where the tools are
 // required.
 func findOracle(t *testing.T) (b process.Binary, ok bool) {
@@ -383,6 +396,8 @@ func TestForeignRefusals(t *testing.T) {
 		{"a function", "", good + commands("FUNCTION LOAD x"), "'FUNCTION'"},
 		{"a restore", "", good + commands("RESTORE k 0 x"), "'RESTORE'"},
 		{"no command at all", "", good + commands("NONSENSE"), "'NONSENSE'"},
+		{"a command that reads", "", good + commands("GET k"), "'GET', which changes nothing"},
+		{"a command that reads, in a base", good + commands("SCAN 0"), "", "'SCAN', which changes nothing"},
 		{"too few arguments", "", good + commands("SET k"), "wrong number of arguments"},
 		{"another type", "", good + commands("RPUSH k a"), "'RPUSH' answered"},
 		{"a database that is not there", "", good + commands("SELECT 16"), "set databases to 17 or more"},

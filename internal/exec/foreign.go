@@ -14,15 +14,22 @@ type loader struct{ db int }
 func (loader) ID() uint64 { return 0 }
 func (l loader) DB() int  { return l.db }
 
+// mayBeLogged are the flags of the commands that Redis logs: those that write,
+// and PFCOUNT, which reads and may change what it read.
+const mayBeLogged = command.Write | command.MayReplicate
+
 // RunForeign returns a function that runs one command of a log that another
-// server wrote. Only commands that write are allowed there, and one that
-// answers with an error did not fit the data before it.
+// server wrote. What Redis never logs is not run, and a command that answers
+// with an error did not fit the data before it.
 func RunForeign(table *command.Table) func(tx *shard.Tx, args [][]byte) error {
 	w := resp.NewWriter(2)
 	return func(tx *shard.Tx, args [][]byte) (err error) {
 		spec := table.Lookup(args)
-		if spec == nil || spec.Run == nil || spec.Flags&command.Unlocked != 0 {
+		if spec == nil || spec.Run == nil {
 			return fmt.Errorf("it holds command '%.128s' of another server, which kevy does not have", args[0])
+		}
+		if spec.Flags&mayBeLogged == 0 || spec.Flags&command.Unlocked != 0 {
+			return fmt.Errorf("it holds command '%.128s', which changes nothing and so is in no log", args[0])
 		}
 		if !spec.ArityFits(len(args)) {
 			return spec.ArityError()

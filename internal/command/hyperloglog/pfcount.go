@@ -8,7 +8,7 @@ import (
 
 func pfCount() *command.Spec {
 	return &command.Spec{
-		Name: "pfcount", Arity: -2, Flags: command.ReadOnly, Category: command.CatHyperLogLog,
+		Name: "pfcount", Arity: -2, Flags: command.ReadOnly | command.MayReplicate, Category: command.CatHyperLogLog,
 		Keys: []command.KeySpec{{
 			Flags: command.RW | command.Access, Index: 1, Last: -1, Step: 1,
 			Notes: "RW because it may change the internal representation of the key, and propagate to replicas",
