@@ -282,8 +282,9 @@ func (s *Set) TryLock(shard int) bool { return s.shards[shard].mu.TryLock() }
 
 // Debt is a key that was filled and whose waiters could not all be served, since
 // that takes the locks of Shards too, which were not free. It stands with the
-// key's shard, and whoever locks that shard serves them before anything else: it
-// is as if the push had done it.
+// key's shard, and a command that locks that shard serves them before it runs: to
+// all commands it is as if the push had done it. What the store does by itself,
+// as to expire, to take a rewrite's cut and to serve others, pays no debts.
 type Debt struct {
 	DB     int
 	Key    []byte
