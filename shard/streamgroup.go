@@ -178,7 +178,7 @@ func (tx *Tx) XGroupCreate(key, group []byte, last StreamID, read int64, mkStrea
 		n += 2
 	}
 	if missing && !tx.replay {
-		tx.touch(sh, key, wakeGone)
+		tx.touch(sh, key, wakeEnd)
 	}
 	tx.recordGroup(sh, "CREATE", key, group, n)
 	tx.argID(last)

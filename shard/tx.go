@@ -92,7 +92,8 @@ func (tx *Tx) Committed(lsn uint64) {
 	}
 }
 
-// Held returns the shards that the Tx was begun on.
+// Held returns the shards that the Tx holds: those that it was begun on, or that
+// Widen made of them.
 func (tx *Tx) Held() []int { return tx.held }
 
 // End forgets the recorded ops and the shards.

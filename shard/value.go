@@ -35,8 +35,9 @@ func (tx *Tx) Peek(key []byte) (v Value, ok bool) {
 
 // Put makes the key hold a value that was made outside of the keyspace, and
 // expire at a unix time in milliseconds, 0 for never; what it held is replaced. A
-// collection, which must not be empty, is the keyspace's from now on. The ops are
-// a SET, or a DEL of what there was and the ops that rebuild the value.
+// collection is the keyspace's from now on, and must not be empty unless it is a
+// stream. The ops are a SET, or a DEL of what there was and the ops that rebuild
+// the value.
 func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
 	if v.Object == nil {
 		tx.Set(key, v.Text, deadlineMs)

@@ -13,8 +13,9 @@ import (
 type Waiter struct {
 	// Kind is the type of value that it waits for.
 	Kind Kind
-	// Gone says that it also waits for a key to go or to become something else.
-	Gone bool
+	// AwaitsEnd says that it also waits for a key to go or to become something
+	// else.
+	AwaitsEnd bool
 	// Of is who waits. This package does not look at it.
 	Of any
 
@@ -38,7 +39,7 @@ type Queue struct {
 	name        string // as watchName builds it
 	key         []byte
 	first, last *place
-	gone        int  // of the waiters, those with Gone
+	awaitEnd    int  // of the waiters, those with AwaitsEnd
 	ready       bool // a Tx has noted it
 }
 
@@ -55,7 +56,7 @@ func (q *Queue) Shard() int { return q.sh.index }
 func (q *Queue) Empty() bool { return q.first == nil }
 
 // AwaitsEnd reports whether somebody waits for the key to go.
-func (q *Queue) AwaitsEnd() bool { return q.gone > 0 }
+func (q *Queue) AwaitsEnd() bool { return q.awaitEnd > 0 }
 
 // Each calls fn with those who wait, first come first, until it returns false.
 // fn may make the one it was called with leave.
@@ -87,8 +88,8 @@ func (tx *Tx) Wait(w *Waiter, keys [][]byte) {
 			q.last.next = p
 		}
 		q.last = p
-		if w.Gone {
-			q.gone++
+		if w.AwaitsEnd {
+			q.awaitEnd++
 		}
 	}
 	w.left.Store(int32(len(w.places)))
@@ -125,8 +126,8 @@ func (p *place) leave() {
 		p.next.prev = p.prev
 	}
 	p.queue, p.prev, p.next = nil, nil, nil
-	if p.waiter.Gone {
-		q.gone--
+	if p.waiter.AwaitsEnd {
+		q.awaitEnd--
 	}
 	if q.first == nil {
 		delete(q.sh.queues, q.name)
@@ -162,14 +163,14 @@ type wake uint8
 
 const (
 	wakeNone wake = iota
-	wakeGone      // who waits for its end
+	wakeEnd       // who waits for its end
 	wakeAll
 )
 
 // note remembers that a key has changed for which somebody waits whom that
 // concerns.
 func (tx *Tx) note(q *Queue, w wake) {
-	if q != nil && !q.ready && (w == wakeAll || w == wakeGone && q.gone > 0) {
+	if q != nil && !q.ready && (w == wakeAll || w == wakeEnd && q.AwaitsEnd()) {
 		q.ready = true
 		tx.ready = append(tx.ready, q)
 	}
@@ -184,7 +185,7 @@ func wakes(v op.Verb) wake {
 	case op.XDel, op.XTrim, op.PExpireAt, op.Persist:
 		return wakeNone
 	}
-	return wakeGone
+	return wakeEnd
 }
 
 // wakesAs is wakes for a value that is put in place whole.
@@ -193,7 +194,7 @@ func wakesAs(k Kind) wake {
 	case KindList, KindZSet, KindStream:
 		return wakeAll
 	}
-	return wakeGone
+	return wakeEnd
 }
 
 // Ready reports whether keys have changed for which somebody waits.
@@ -233,14 +234,14 @@ func (tx *Tx) forgetReady() {
 // noteDB notes those keys of a database about to be cleared whose end somebody
 // waits for.
 func (tx *Tx) noteDB(sh *Shard, db int) {
-	tx.noteEach(sh, func(q *Queue) bool { return q.db == db && q.gone > 0 && sh.dbs[db].keys.Get(q.key) != nil })
+	tx.noteEach(sh, func(q *Queue) bool { return q.db == db && q.AwaitsEnd() && sh.dbs[db].keys.Get(q.key) != nil })
 }
 
 // noteSwap notes those keys of two exchanged databases that are there now, or
 // whose end somebody waits for.
 func (tx *Tx) noteSwap(sh *Shard, a, b int) {
 	tx.noteEach(sh, func(q *Queue) bool {
-		return (q.db == a || q.db == b) && (q.gone > 0 || sh.dbs[q.db].keys.Get(q.key) != nil)
+		return (q.db == a || q.db == b) && (q.AwaitsEnd() || sh.dbs[q.db].keys.Get(q.key) != nil)
 	})
 }
 

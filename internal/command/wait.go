@@ -13,14 +13,15 @@ type Wait struct {
 	Keys [][]byte
 	// Kind is the type of value that can serve it.
 	Kind shard.Kind
-	// Gone says that Try is also asked when a key goes or becomes something else.
-	Gone bool
+	// AwaitsEnd says that Try is also asked when a key goes or becomes something
+	// else.
+	AwaitsEnd bool
 	// Also are keys that Try uses beside the one that it is asked about.
 	Also [][]byte
 	// TimeoutMs is how long it waits at most, 0 for ever.
 	TimeoutMs int64
 	// Try serves the command from a key that holds a value of Kind (or not, with
-	// Gone): it changes what it must, writes the reply, be it an error, and reports
+	// AwaitsEnd): it changes what it must, writes the reply, be it an error, and reports
 	// true. If there is nothing for it, it does nothing and reports false. It is
 	// called by whoever changed the key, with a Ctx of its own whose Args are those
 	// of the command and whose Session only says who waits.

@@ -31,7 +31,7 @@ const (
 )
 
 // parked is a command that waits. Whoever changes one of its keys may serve it,
-// on a goroutine of its own; the session takes over what came of it.
+// on the goroutine that made the change; the session takes over what came of it.
 //
 // A parked command's mutex is taken after the locks of shards and before the
 // log's. It is held while one tries to serve it, so that two who have changed
@@ -60,7 +60,7 @@ type parked struct {
 // shards are held.
 func (x *Executor) enqueue(s *Session, w *command.Wait) *parked {
 	p := &parked{x: x, spec: s.ctx.Spec, wait: *w, ended: make(chan struct{}), w: resp.NewWriter(s.W.Proto())}
-	p.Kind, p.Gone, p.Of = w.Kind, w.Gone, p
+	p.Kind, p.AwaitsEnd, p.Of = w.Kind, w.AwaitsEnd, p
 	p.ctx = command.Ctx{Spec: s.ctx.Spec, Args: s.ctx.Args, W: p.w, Session: s.self}
 	for _, key := range p.wait.Also {
 		p.also = insertSorted(p.also, x.store.Set().ShardOf(key))

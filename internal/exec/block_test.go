@@ -523,7 +523,7 @@ func (r *rig) waitingCommands() []*command.Spec {
 			c.W.OK()
 		}},
 		{Name: "waitend", Arity: 2, Flags: command.Write, Keys: one, Run: func(c *command.Ctx) {
-			c.Block(command.Wait{Keys: c.Args[1:2], Kind: shard.KindStream, Gone: true, Try: func(c *command.Ctx, key []byte) bool {
+			c.Block(command.Wait{Keys: c.Args[1:2], Kind: shard.KindStream, AwaitsEnd: true, Try: func(c *command.Ctx, key []byte) bool {
 				if c.Tx.Exists(key) {
 					return false
 				}

@@ -82,7 +82,7 @@ func (x *Executor) serveQueue(tx *shard.Tx, q *shard.Queue) (shards []int) {
 		if !there && !q.AwaitsEnd() {
 			return false
 		}
-		if !w.Gone && (!there || kind != w.Kind) {
+		if !w.AwaitsEnd && (!there || kind != w.Kind) {
 			return true
 		}
 		p := w.Of.(*parked)

@@ -236,6 +236,7 @@ func (e *encoder) intset(s *ds.Set) {
 	}
 	e.pack.b = b
 	e.str(b)
+	e.endPack()
 }
 
 func (e *encoder) zset(typ byte, z *ds.ZSet) {

@@ -269,6 +269,22 @@ func TestPayloadRoundTrip(t *testing.T) {
 	}
 }
 
+// TestEncoderGivesUpScratch: an encoder that wrote a large packed value keeps no
+// memory of that size.
+func TestEncoderGivesUpScratch(t *testing.T) {
+	limits := ds.DefaultLimits()
+	limits.SetMaxIntsetEntries = math.MaxInt
+	s := ds.NewSet()
+	for i := range keptBytes / 8 {
+		s.Add(strconv.AppendInt(nil, math.MaxInt64-keptBytes+int64(i), 10), &limits)
+	}
+	var e encoder
+	e.value(typeSetIntset, shard.Value{Object: s})
+	if s.Encoding() != "intset" || cap(e.pack.b) > keptBytes {
+		t.Errorf("a set of %d numbers, as %s, leaves a scratch of %d bytes", s.Len(), s.Encoding(), cap(e.pack.b))
+	}
+}
+
 func TestChecksum(t *testing.T) {
 	// The value that crc64.c of Redis names for this input.
 	if got := checksum(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {

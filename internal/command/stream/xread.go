@@ -143,11 +143,11 @@ func runXRead(c *command.Ctx) {
 const blockedCount = 1000
 
 // wait makes the command wait for a stream.
-func (r *reading) wait(c *command.Ctx, gone bool, try func(c *command.Ctx, key []byte) bool) {
+func (r *reading) wait(c *command.Ctx, awaitsEnd bool, try func(c *command.Ctx, key []byte) bool) {
 	if r.count == math.MaxInt64 {
 		r.count = blockedCount
 	}
-	c.Block(command.Wait{Keys: r.keys, Kind: shard.KindStream, Gone: gone, TimeoutMs: r.timeoutMs, Try: try})
+	c.Block(command.Wait{Keys: r.keys, Kind: shard.KindStream, AwaitsEnd: awaitsEnd, TimeoutMs: r.timeoutMs, Try: try})
 }
 
 // waitForMore waits until a stream has had an entry above the id that it is
