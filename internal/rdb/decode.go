@@ -318,17 +318,23 @@ func (d *decoder) hash(typ byte, h *ds.Hash) error {
 		return d.pairs(eachListpack, add)
 	}
 	return d.elements(func() error {
-		field, err := d.str()
-		if err != nil {
-			return err
-		}
-		field = d.keep(field)
-		value, err := d.str()
+		field, value, err := d.field()
 		if err != nil {
 			return err
 		}
 		return add(field, value)
 	})
+}
+
+// field reads the name and the value of a field. They are valid until the next
+// read.
+func (d *decoder) field() (name, value []byte, err error) {
+	if name, err = d.str(); err != nil {
+		return nil, nil, err
+	}
+	name = d.keep(name)
+	value, err = d.str()
+	return name, value, err
 }
 
 // expiringHash reads a hash whose fields have deadlines, 0 for none. Those of a
@@ -369,12 +375,7 @@ func (d *decoder) expiringHash(typ byte, h *ds.Hash) error {
 			}
 			at += earliest - 1
 		}
-		field, err := d.str()
-		if err != nil {
-			return err
-		}
-		field = d.keep(field)
-		value, err := d.str()
+		field, value, err := d.field()
 		if err != nil {
 			return err
 		}

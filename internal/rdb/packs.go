@@ -49,23 +49,11 @@ func eachListpack(b []byte, fn func(item []byte) error) error {
 // there is none.
 func listpackItem(b, text []byte) (item []byte, size int) {
 	first := b[0]
-	number := func(width int) ([]byte, int) {
-		if len(b) < 1+width {
-			return nil, 0
-		}
-		return strconv.AppendInt(text, littleEndian(b[1:1+width]), 10), 1 + width
-	}
-	str := func(header, n int) ([]byte, int) {
-		if n > len(b)-header {
-			return nil, 0
-		}
-		return b[header : header+n], header + n
-	}
 	switch {
 	case first < 0x80:
 		return strconv.AppendInt(text, int64(first), 10), 1
 	case first < 0xc0:
-		return str(1, int(first&0x3f))
+		return packedText(b, 1, int(first&0x3f))
 	case first < 0xe0:
 		if len(b) < 2 {
 			return nil, 0
@@ -79,22 +67,40 @@ func listpackItem(b, text []byte) (item []byte, size int) {
 		if len(b) < 2 {
 			return nil, 0
 		}
-		return str(2, int(first&0x0f)<<8|int(b[1]))
+		return packedText(b, 2, int(first&0x0f)<<8|int(b[1]))
 	case first == 0xf0:
 		if len(b) < 5 {
 			return nil, 0
 		}
-		return str(5, int(binary.LittleEndian.Uint32(b[1:])))
+		return packedText(b, 5, int(binary.LittleEndian.Uint32(b[1:])))
 	case first == 0xf1:
-		return number(2)
+		return packedNumber(b, text, 2)
 	case first == 0xf2:
-		return number(3)
+		return packedNumber(b, text, 3)
 	case first == 0xf3:
-		return number(4)
+		return packedNumber(b, text, 4)
 	case first == 0xf4:
-		return number(8)
+		return packedNumber(b, text, 8)
 	}
 	return nil, 0
+}
+
+// packedNumber reads an element that is a number of width bytes behind one byte,
+// as listpackItem does.
+func packedNumber(b, text []byte, width int) (item []byte, size int) {
+	if len(b) < 1+width {
+		return nil, 0
+	}
+	return strconv.AppendInt(text, littleEndian(b[1:1+width]), 10), 1 + width
+}
+
+// packedText reads an element that is n bytes behind a header, as listpackItem
+// does.
+func packedText(b []byte, header, n int) (item []byte, size int) {
+	if n > len(b)-header {
+		return nil, 0
+	}
+	return b[header : header+n], header + n
 }
 
 // littleEndian reads a signed number of len(b) bytes, at most 8.
@@ -233,41 +239,29 @@ func eachZiplist(b []byte, fn func(item []byte) error) error {
 // ziplistItem reads encoding and bytes of an element, as listpackItem does.
 func ziplistItem(b, text []byte) (item []byte, size int) {
 	first := b[0]
-	number := func(width int) ([]byte, int) {
-		if len(b) < 1+width {
-			return nil, 0
-		}
-		return strconv.AppendInt(text, littleEndian(b[1:1+width]), 10), 1 + width
-	}
-	str := func(header, n int) ([]byte, int) {
-		if n > len(b)-header {
-			return nil, 0
-		}
-		return b[header : header+n], header + n
-	}
 	switch {
 	case first < 0x40:
-		return str(1, int(first))
+		return packedText(b, 1, int(first))
 	case first < 0x80:
 		if len(b) < 2 {
 			return nil, 0
 		}
-		return str(2, int(first&0x3f)<<8|int(b[1]))
+		return packedText(b, 2, int(first&0x3f)<<8|int(b[1]))
 	case first < 0xc0:
 		if len(b) < 5 {
 			return nil, 0
 		}
-		return str(5, int(binary.BigEndian.Uint32(b[1:])))
+		return packedText(b, 5, int(binary.BigEndian.Uint32(b[1:])))
 	case first == 0xc0:
-		return number(2)
+		return packedNumber(b, text, 2)
 	case first == 0xd0:
-		return number(4)
+		return packedNumber(b, text, 4)
 	case first == 0xe0:
-		return number(8)
+		return packedNumber(b, text, 8)
 	case first == 0xf0:
-		return number(3)
+		return packedNumber(b, text, 3)
 	case first == 0xfe:
-		return number(1)
+		return packedNumber(b, text, 1)
 	case first > 0xf0 && first < 0xfe:
 		return strconv.AppendInt(text, int64(first-0xf1), 10), 1
 	}
