@@ -189,22 +189,28 @@ func (tx *Tx) XTrim(key []byte, t StreamTrim) (removed int64, err error) {
 	if removed == 0 {
 		return 0, nil
 	}
-	tx.record(sh, op.XTrim, key, 3)
-	tx.argTrim(s)
+	tx.record(sh, op.XTrim, key, numTrimArgs)
+	if !tx.replay {
+		appendTrim(&tx.commit, s)
+	}
 	tx.recorded()
 	return removed, nil
 }
 
-func (tx *Tx) argTrim(s *ds.Stream) {
+// numTrimArgs is how many arguments appendTrim appends.
+const numTrimArgs = 3
+
+// appendTrim appends what an XTRIM says that leaves what the stream holds.
+func appendTrim(c *op.Commit, s *ds.Stream) {
 	if s.Len() == 0 {
-		tx.argString("MAXLEN")
-		tx.argString("=")
-		tx.argInt(0)
+		c.ArgString("MAXLEN")
+		c.ArgString("=")
+		c.ArgInt(0)
 		return
 	}
-	tx.argString("MINID")
-	tx.argString("=")
-	tx.argID(s.FirstID())
+	c.ArgString("MINID")
+	c.ArgString("=")
+	appendID(c, s.FirstID())
 }
 
 // XSetID sets what the key's stream says of entries that are gone: LastID,
@@ -219,19 +225,30 @@ func (tx *Tx) XSetID(key []byte, last StreamID, added uint64, maxDeleted StreamI
 	// Without the option it stays. Redis refuses one above the id, also if that
 	// is what the stream has.
 	withMax := maxDeleted != s.MaxDeletedID()
-	n := 3
-	if withMax {
-		n = 5
-	}
-	tx.record(sh, op.XSetID, key, n)
-	tx.argID(last)
-	tx.argString("ENTRIESADDED")
-	tx.argInt(int64(added))
-	if withMax {
-		tx.argString("MAXDELETEDID")
-		tx.argID(maxDeleted)
+	tx.record(sh, op.XSetID, key, numSetIDArgs(withMax))
+	if !tx.replay {
+		appendSetID(&tx.commit, last, added, maxDeleted, withMax)
 	}
 	tx.recorded()
 	s.SetID(last, added, maxDeleted)
 	return true, nil
+}
+
+// numSetIDArgs is how many arguments appendSetID appends.
+func numSetIDArgs(withMax bool) int {
+	if withMax {
+		return 5
+	}
+	return 3
+}
+
+// appendSetID appends what an XSETID says, MAXDELETEDID only withMax.
+func appendSetID(c *op.Commit, last StreamID, added uint64, maxDeleted StreamID, withMax bool) {
+	appendID(c, last)
+	c.ArgString("ENTRIESADDED")
+	c.ArgInt(int64(added))
+	if withMax {
+		c.ArgString("MAXDELETEDID")
+		appendID(c, maxDeleted)
+	}
 }

@@ -30,16 +30,8 @@ func (b *rebuilder) wholeStream(s *ds.Stream) {
 		n, _ = slices.BinarySearchFunc(gone, s.FirstID(), StreamID.Compare)
 	}
 	if n > 0 {
-		b.begin(op.XTrim, 3)
-		if s.Len() == 0 {
-			b.c.ArgString("MAXLEN")
-			b.c.ArgString("=")
-			b.c.ArgInt(0)
-		} else {
-			b.c.ArgString("MINID")
-			b.c.ArgString("=")
-			b.id(s.FirstID())
-		}
+		b.begin(op.XTrim, numTrimArgs)
+		appendTrim(b.c, s)
 		b.end()
 	}
 	var maxDeleted StreamID
@@ -60,25 +52,17 @@ func (b *rebuilder) wholeStream(s *ds.Stream) {
 		if id.Less(want) {
 			id = want
 		}
-		b.setID(id, s.Added(), want)
+		b.setID(id, s.Added(), want, true)
 		if id == s.LastID() {
 			return
 		}
 	}
-	b.begin(op.XSetID, 3)
-	b.id(s.LastID())
-	b.c.ArgString("ENTRIESADDED")
-	b.c.ArgInt(int64(s.Added()))
-	b.end()
+	b.setID(s.LastID(), s.Added(), StreamID{}, false)
 }
 
-func (b *rebuilder) setID(last StreamID, added uint64, maxDeleted StreamID) {
-	b.begin(op.XSetID, 5)
-	b.id(last)
-	b.c.ArgString("ENTRIESADDED")
-	b.c.ArgInt(int64(added))
-	b.c.ArgString("MAXDELETEDID")
-	b.id(maxDeleted)
+func (b *rebuilder) setID(last StreamID, added uint64, maxDeleted StreamID, withMax bool) {
+	b.begin(op.XSetID, numSetIDArgs(withMax))
+	appendSetID(b.c, last, added, maxDeleted, withMax)
 	b.end()
 }
 
