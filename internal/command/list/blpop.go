@@ -52,54 +52,24 @@ type popping struct {
 
 func runBPop(c *command.Ctx, from side) {
 	last := len(c.Args) - 1
-	a := c.Scan(last)
-	timeoutMs := a.TimeoutSeconds()
-	if err := a.Err(); err != nil {
-		c.W.Error(err)
-		return
-	}
-	popOrWait(c, c.Args[1:last], popping{from: from}, timeoutMs)
+	command.PopOrWait(c, c.Args[1:last], popping{from: from}, last)
 }
 
 func runBLMPop(c *command.Ctx) {
 	a := c.Scan(2)
 	keys, p := parseMPop(&a)
-	err := a.Err()
-	if err == nil {
-		a = c.Scan(1)
-		timeoutMs := a.TimeoutSeconds()
-		if err = a.Err(); err == nil {
-			popOrWait(c, keys, p, timeoutMs)
-			return
-		}
+	if err := a.Err(); err != nil {
+		c.W.Error(err)
+		return
 	}
-	c.W.Error(err)
+	command.PopOrWait(c, keys, p, 1)
 }
 
-func popOrWait(c *command.Ctx, keys [][]byte, p popping, timeoutMs int64) {
-	if !p.first(c, keys) {
-		c.Block(command.Wait{Keys: keys, Kind: shard.KindList, TimeoutMs: timeoutMs, Try: p.pop})
-	}
-}
+// Kind implements command.Popper.
+func (p popping) Kind() shard.Kind { return shard.KindList }
 
-// first pops of the first of the keys that holds a list and reports whether it
-// has replied.
-func (p popping) first(c *command.Ctx, keys [][]byte) bool {
-	for _, key := range keys {
-		l, err := c.Tx.List(key)
-		if err != nil {
-			c.W.Err(err)
-			return true
-		}
-		if l.Exists() {
-			return p.pop(c, key)
-		}
-	}
-	return false
-}
-
-// pop pops of a list that there is and replies with its key and what went.
-func (p popping) pop(c *command.Ctx, key []byte) bool {
+// Pop pops of a list that there is and replies with its key and what went.
+func (p popping) Pop(c *command.Ctx, key []byte) bool {
 	c.W.Array(2)
 	c.W.Bulk(key)
 	if p.count > 0 {

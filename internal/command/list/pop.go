@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"kevy/internal/command"
-	"kevy/resp"
 )
 
 func lPop() *command.Spec {
@@ -89,8 +88,6 @@ func lMPop() *command.Spec {
 	}
 }
 
-var errCount = &resp.Error{Code: "ERR", Text: "count should be greater than 0"}
-
 func runLMPop(c *command.Ctx) {
 	a := c.Scan(1)
 	keys, p := parseMPop(&a)
@@ -98,7 +95,7 @@ func runLMPop(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
-	if !p.first(c, keys) {
+	if !command.PopFirst(c, keys, p) {
 		c.W.NullArray()
 	}
 }
@@ -106,15 +103,7 @@ func runLMPop(c *command.Ctx) {
 // parseMPop reads what LMPOP and BLMPOP share: the keys, the side and how many.
 func parseMPop(a *command.Args) (keys [][]byte, p popping) {
 	keys = a.CountedKeys(command.ErrSyntax)
-	p = popping{from: parseSide(a), count: 1}
-	if a.Len() > 0 {
-		if !a.Is("COUNT") {
-			a.Fail(command.ErrSyntax)
-		}
-		p.count = a.AtLeast(1, errCount)
-		if a.Len() > 0 {
-			a.Fail(command.ErrSyntax)
-		}
-	}
+	p.from = parseSide(a)
+	p.count = a.PopCount()
 	return keys, p
 }

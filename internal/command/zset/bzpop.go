@@ -52,54 +52,24 @@ type popping struct {
 
 func runBZPop(c *command.Ctx, from end) {
 	last := len(c.Args) - 1
-	a := c.Scan(last)
-	timeoutMs := a.TimeoutSeconds()
-	if err := a.Err(); err != nil {
-		c.W.Error(err)
-		return
-	}
-	popOrWait(c, c.Args[1:last], popping{from: from}, timeoutMs)
+	command.PopOrWait(c, c.Args[1:last], popping{from: from}, last)
 }
 
 func runBZMPop(c *command.Ctx) {
 	a := c.Scan(2)
 	keys, p := parseMPop(&a)
-	err := a.Err()
-	if err == nil {
-		a = c.Scan(1)
-		timeoutMs := a.TimeoutSeconds()
-		if err = a.Err(); err == nil {
-			popOrWait(c, keys, p, timeoutMs)
-			return
-		}
+	if err := a.Err(); err != nil {
+		c.W.Error(err)
+		return
 	}
-	c.W.Error(err)
+	command.PopOrWait(c, keys, p, 1)
 }
 
-func popOrWait(c *command.Ctx, keys [][]byte, p popping, timeoutMs int64) {
-	if !p.first(c, keys) {
-		c.Block(command.Wait{Keys: keys, Kind: shard.KindZSet, TimeoutMs: timeoutMs, Try: p.pop})
-	}
-}
+// Kind implements command.Popper.
+func (p popping) Kind() shard.Kind { return shard.KindZSet }
 
-// first pops of the first of the keys that holds a sorted set and reports
-// whether it has replied.
-func (p popping) first(c *command.Ctx, keys [][]byte) bool {
-	for _, key := range keys {
-		z, err := c.Tx.ZSet(key)
-		if err != nil {
-			c.W.Err(err)
-			return true
-		}
-		if z.Exists() {
-			return p.pop(c, key)
-		}
-	}
-	return false
-}
-
-// pop pops of a sorted set that there is and replies with its key and what went.
-func (p popping) pop(c *command.Ctx, key []byte) bool {
+// Pop pops of a sorted set that there is and replies with its key and what went.
+func (p popping) Pop(c *command.Ctx, key []byte) bool {
 	z, err := c.Tx.ZSet(key)
 	if err != nil {
 		panic(err) // the key holds a sorted set

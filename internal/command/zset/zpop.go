@@ -2,7 +2,6 @@ package zset
 
 import (
 	"kevy/internal/command"
-	"kevy/resp"
 	"kevy/shard"
 )
 
@@ -96,8 +95,6 @@ func pop(c *command.Ctx, from end) {
 	}
 }
 
-var errCount = &resp.Error{Code: "ERR", Text: "count should be greater than 0"}
-
 func runZMPop(c *command.Ctx) {
 	a := c.Scan(1)
 	keys, p := parseMPop(&a)
@@ -105,7 +102,7 @@ func runZMPop(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
-	if !p.first(c, keys) {
+	if !command.PopFirst(c, keys, p) {
 		c.W.NullArray()
 	}
 }
@@ -113,7 +110,7 @@ func runZMPop(c *command.Ctx) {
 // parseMPop reads what ZMPOP and BZMPOP share: the keys, the end and how many.
 func parseMPop(a *command.Args) (keys [][]byte, p popping) {
 	keys = a.CountedKeys(command.ErrSyntax)
-	p = popping{from: lowest, count: 1}
+	p.from = lowest
 	switch {
 	case a.Is("MIN"):
 	case a.Is("MAX"):
@@ -121,14 +118,6 @@ func parseMPop(a *command.Args) (keys [][]byte, p popping) {
 	default:
 		a.Fail(command.ErrSyntax)
 	}
-	if a.More() {
-		if !a.Is("COUNT") {
-			a.Fail(command.ErrSyntax)
-		}
-		p.count = a.AtLeast(1, errCount)
-		if a.Len() > 0 {
-			a.Fail(command.ErrSyntax)
-		}
-	}
+	p.count = a.PopCount()
 	return keys, p
 }
