@@ -314,6 +314,42 @@ func TestForeignCommandsKeepPastDeadlines(t *testing.T) {
 	}
 }
 
+// TestForeignTrims: Redis writes an approximate trim into its log as the exact one that it came to, and leaves the LIMIT
+// that it was asked for beside it, which a client may not say.
+func TestForeignTrims(t *testing.T) {
+	var log []string
+	for i := range 9 {
+		log = append(log, commands(fmt.Sprintf("XADD s %d-1 f v", i+1)))
+	}
+	log = append(log, commands("XADD s MAXLEN = 6 LIMIT 2 10-1 f v", "XTRIM s MINID = 7-0 LIMIT 0", "XTRIM s MAXLEN = 3 LIMIT 1"))
+	mem := vfs.NewMem()
+	foreignFiles(t, mem, "data", "", strings.Join(log, ""))
+	e := open(t, settings(mem, "data"))
+	home := []int{e.Set().ShardOf([]byte("s"))}
+	e.Set().Lock(home)
+	tx := e.NewTx()
+	tx.Begin(home, 0, e.NowMs())
+	stream, err := tx.Stream([]byte("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stream.Len() != 3 || stream.FirstID().Ms != 8 {
+		t.Errorf("%d entries are left from %v on", stream.Len(), stream.FirstID())
+	}
+	tx.End()
+	e.Set().Unlock(home)
+	closeStore(t, e)
+	if redis, ok := findOracle(t); ok {
+		dir := t.TempDir()
+		foreignFiles(t, vfs.OS(), dir, "", strings.Join(log, ""))
+		s := process.Start(t, redis, process.Config{Dir: dir})
+		if r, err := s.Conn(t).Do("XRANGE", "s", "-", "+"); err != nil || r.String() != `[["8-1", ["f", "v"]], ["9-1", ["f", "v"]], ["10-1", ["f", "v"]]]` {
+			t.Errorf("redis-server makes of it %s, %v", r, err)
+		}
+		s.Kill()
+	}
+}
+
 // TestForeignFieldExpiry: a log of Redis 7.4 or 8.0 in which fields' deadlines
 // have passed by the time it is read.
 func TestForeignFieldExpiry(t *testing.T) {

@@ -197,7 +197,11 @@ func loadOnRedis(t *testing.T, file, want string, args []string) string {
 	}
 	cpu := cpuSeconds(t, s.PID())
 	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
-	took := loadedIn.FindStringSubmatch(s.Log())
+	var took []string
+	// The server writes its log while it answers already.
+	for deadline := time.Now().Add(10 * time.Second); took == nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		took = loadedIn.FindStringSubmatch(s.Log())
+	}
 	if peak == nil || took == nil {
 		t.Fatalf("no figures of the load:\n%s", s.Log())
 	}

@@ -84,6 +84,10 @@ const (
 // finish checks what the options say together.
 func (o *trimOptions) finish(a *command.Args, tx *shard.Tx) {
 	switch {
+	case tx.Replaying():
+		// Another server wrote it into its log: what it trimmed, exactly, and the
+		// LIMIT that it was asked to keep while it found that out.
+		o.trim.Limit = 0
 	case o.trim.Limit != 0 && !o.set:
 		a.Fail(errLimitAlone)
 	case o.hasLimit && !o.trim.Approximate:
