@@ -1,5 +1,7 @@
 package goredis
 
+//lint:file-ignore SA1019 programs still call the methods that go-redis advises against, and their commands must work
+
 import (
 	"context"
 	"fmt"
