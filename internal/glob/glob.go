@@ -105,10 +105,15 @@ func same(a, b byte, fold bool) bool {
 }
 
 func inRange(a, b, c byte, fold bool) bool {
+	if a > b {
+		a, b = b, a
+	}
+	// Redis folds the ends once they are in order, which may put them out of it:
+	// [[-T] then holds nothing.
 	if fold {
 		a, b, c = lower(a), lower(b), lower(c)
 	}
-	return min(a, b) <= c && c <= max(a, b)
+	return a <= c && c <= b
 }
 
 func lower(c byte) byte {

@@ -41,7 +41,7 @@ func TestMatchFold(t *testing.T) {
 		want       bool
 	}{
 		{"HeLLo", "hEllO", true}, {"h[A-C]llo", "hbllo", true}, {"h[^B]llo", "hbllo", false}, {`\H`, "h", true},
-		{"[Z-a]", "m", true}, {"[", "{", false}, {"é", "É", false},
+		{"[Z-a]", "m", false}, {"[[-T]", "p", false}, {"[T-O]", "p", true}, {"[", "{", false}, {"é", "É", false},
 	} {
 		if got := MatchFold(c.pattern, c.s); got != c.want {
 			t.Errorf("%q matches %q: %v", c.pattern, c.s, got)
