@@ -23,7 +23,7 @@ type level struct {
 
 var levels = []level{
 	0: {packages: []string{"resp", "internal/vfs", "internal/ds", "internal/glob", "internal/xxh3"}},
-	1: {packages: []string{"internal/op", "aof", "persist"}},
+	1: {packages: []string{"internal/op", "aof", "persist", "changes"}},
 	2: {packages: []string{"shard", "feed"}, banned: []string{"net", "os"}},
 	3: {packages: []string{"internal/engine", "internal/command"}},
 	4: {
@@ -33,7 +33,7 @@ var levels = []level{
 	},
 	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer"}, banned: []string{"kevy/internal/script"}},
 	6: {packages: []string{".", "internal/server"}},
-	7: {packages: []string{"statestore", "changes", "listen", "cmd/kevy-server"}},
+	7: {packages: []string{"statestore", "listen", "cmd/kevy-server"}},
 }
 
 // onlyUsers says which package alone may import a library; the empty name is
@@ -52,7 +52,7 @@ var onlyUsers = map[string]string{
 // nothing does not pass.
 var mustFind = []string{
 	"kevy", "kevy/resp", "kevy/aof", "kevy/feed", "kevy/persist", "kevy/shard", "kevy/internal/vfs", "kevy/internal/ds",
-	"kevy/internal/op", "kevy/internal/engine", "kevy/internal/command", "kevy/internal/command/all", "kevy/internal/exec",
+	"kevy/changes", "kevy/internal/op", "kevy/internal/engine", "kevy/internal/command", "kevy/internal/command/all", "kevy/internal/exec",
 	"kevy/internal/config", "kevy/internal/server", "kevy/cmd/kevy-server",
 }
 
@@ -182,5 +182,23 @@ func TestLibraryIsSmall(t *testing.T) {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s is not among the %d packages below kevy", name, len(names))
 		}
+	}
+}
+
+// TestConsumersNeedAConnectionOnly holds that a program which reads the feed
+// gets package resp and nothing else that is not of the standard library.
+func TestConsumersNeedAConnectionOnly(t *testing.T) {
+	found := false
+	for _, p := range list(t, "-deps", "kevy/changes") {
+		found = found || p.ImportPath == "kevy/changes"
+		if first, _, _ := strings.Cut(p.ImportPath, "/"); !ours(p.ImportPath) && !strings.Contains(first, ".") {
+			continue
+		}
+		if p.ImportPath != "kevy/changes" && p.ImportPath != "kevy/resp" {
+			t.Errorf("package changes pulls in %s", p.ImportPath)
+		}
+	}
+	if !found {
+		t.Error("kevy/changes was not found")
 	}
 }
