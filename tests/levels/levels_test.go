@@ -33,7 +33,7 @@ var levels = []level{
 	},
 	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer"}, banned: []string{"kevy/internal/script"}},
 	6: {packages: []string{".", "internal/server"}},
-	7: {packages: []string{"statestore", "listen", "cmd/kevy-server"}},
+	7: {packages: []string{"statestore", "listen", "internal/pipe", "cmd/kevy-server"}, shared: []string{"kevy/internal/pipe"}},
 }
 
 // onlyUsers says which package alone may import a library; the empty name is
