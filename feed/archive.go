@@ -22,6 +22,8 @@ type Archive interface {
 	// Segments lists the files of the log that readers may read, oldest first; none
 	// for a log without files.
 	Segments() []Segment
+	// BytesFrom is about how many bytes the log has from the op lsn on.
+	BytesFrom(lsn uint64) int64
 	// MemoryBytes is what the recent log takes in memory.
 	MemoryBytes() int64
 	// SetFloor says that no reader needs ops below lsn any more.

@@ -30,9 +30,9 @@ type Batch struct {
 	recs []frameRecord
 	buf  []byte // the bytes of all frames
 
-	large  *largeCommit
-	scan   *scan // of large
-	source *Source
+	large *largeCommit
+	scan  *scan // of large
+	place place // where scan goes then
 }
 
 // frameRecord is a frame whose bytes end at end in the batch's buffer and begin
@@ -57,8 +57,10 @@ type largeCommit struct {
 
 const (
 	// largeCommitBytes is the size from which a commit is delivered on its own and
-	// without a copy.
-	largeCommitBytes = 4 << 20
+	// without a copy; followedCommitBytes is that for a Follower, whose copy may have
+	// to be kept for as long as somebody does not read.
+	largeCommitBytes    = 4 << 20
+	followedCommitBytes = 256 << 10
 	// maxKeptBytes is the largest buffer that a batch keeps.
 	maxKeptBytes = 4 << 20
 )
@@ -74,6 +76,10 @@ func (b *Batch) Len() int {
 // Bytes returns the size of the frames' bytes, 0 for a commit that is too large
 // to be copied.
 func (b *Batch) Bytes() int { return len(b.buf) }
+
+// Large reports whether the batch is one commit that is not copied: Each reads it
+// from the log again, and may fail.
+func (b *Batch) Large() bool { return b.large != nil }
 
 // Each calls fn for every frame in order until it returns an error. The frame
 // is valid during the call.
@@ -125,8 +131,8 @@ func (b *Batch) eachOfLarge(fn func(*Frame) error) error {
 // again is released by that.
 func (b *Batch) Release() {
 	if b.scan != nil {
-		b.source.cache.put(b.scan)
-		b.scan, b.large, b.source = nil, nil, nil
+		b.place.put(b.scan)
+		b.scan, b.large, b.place = nil, nil, nil
 	}
 	if cap(b.buf) > maxKeptBytes {
 		b.buf = nil

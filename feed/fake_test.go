@@ -145,6 +145,17 @@ func (l *fakeLog) OldestLSN() uint64 {
 	return l.oldest
 }
 
+func (l *fakeLog) BytesFrom(lsn uint64) (bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		if e.first+uint64(e.ops) > lsn {
+			bytes += int64(len(e.payload))
+		}
+	}
+	return bytes
+}
+
 func (l *fakeLog) SetFloor(lsn uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

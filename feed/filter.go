@@ -82,6 +82,9 @@ func literalPrefix(pattern []byte) (prefix []byte, onlyStar bool) {
 	return prefix, false
 }
 
+// Selects reports whether there are key filters.
+func (f *Filter) Selects() bool { return len(f.prefixes) > 0 || len(f.globs) > 0 }
+
 // passes reports whether the reader wants the frame. What concerns every key of
 // a database passes the key filters: nobody could keep a mirror without it.
 func (f *Filter) passes(fr *op.Frame) bool {

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"errors"
+	"time"
 
 	"kevy/persist"
 )
@@ -66,6 +67,8 @@ func (s *Source) Info(stream int) (Info, error) {
 // what readers hold that did not come back. It is called every second or so.
 func (s *Source) Tend(nowMs int64) {
 	s.cache.expire()
+	last, before := s.archive.Last(), time.Now().Add(-maxFollowedIdle)
+	s.followers.each(func(f *Follower) { f.place.expire(last, before) })
 	floor := s.floor(nowMs)
 	if !s.opt.NeverDurable {
 		// A DURABLE reader could not have read what is not fsynced yet.

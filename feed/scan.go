@@ -217,6 +217,15 @@ func (sc *scan) count(lsn uint64) (frames uint64, err error) {
 	return sc.pos.offset - before, nil
 }
 
+// place is where a scan is kept between two reads.
+type place interface {
+	// take returns a scan that stands at the cursor, nil if there is none. It is the
+	// caller's from then on.
+	take(stream int, at Cursor) *scan
+	// put keeps a scan, which stands at a commit's border.
+	put(sc *scan)
+}
+
 const (
 	// maxCachedScans bounds what readers that may never come back hold of the log:
 	// an open file or a piece of memory each.
@@ -238,8 +247,6 @@ type idleScan struct {
 	since time.Time
 }
 
-// take returns a scan that stands at the cursor, nil if there is none. It is the
-// caller's from then on.
 func (c *scanCache) take(stream int, at Cursor) *scan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +260,6 @@ func (c *scanCache) take(stream int, at Cursor) *scan {
 	return nil
 }
 
-// put keeps a scan, which stands at a commit's border.
 func (c *scanCache) put(sc *scan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,7 +69,10 @@ func (s *Source) Since(ctx context.Context, req *Request, b *Batch) error {
 	if req.Durable && s.opt.NeverDurable {
 		return ErrNeedsLog
 	}
-	rd := read{source: s, req: req, batch: b, filter: req.Filter, count: req.count(), bytes: req.bytes(), at: req.Cursor}
+	rd := read{
+		source: s, place: &s.cache, req: req, batch: b, filter: req.Filter,
+		count: req.count(), bytes: req.bytes(), large: largeCommitBytes, at: req.Cursor,
+	}
 	var deadline time.Time
 	for {
 		again, err := rd.once()
@@ -91,10 +94,12 @@ func (s *Source) Since(ctx context.Context, req *Request, b *Batch) error {
 // read is one read on its way.
 type read struct {
 	source       *Source
+	place        place
 	req          *Request
 	batch        *Batch
 	filter       *Filter
 	count, bytes int
+	large        int // bytes above which a commit is not copied
 
 	at      Cursor
 	scanned int
@@ -142,9 +147,9 @@ func (rd *read) once() (again bool, err error) {
 	rd.at.Offset = max(rd.at.Offset, sc.pos.offset)
 	b.Generation, b.Next, b.CompleteLSN = g.number, rd.at.Offset, sc.pos.lsn-1
 	if b.large != nil {
-		b.scan, b.source = sc, s
+		b.scan, b.place = sc, rd.place
 	} else {
-		s.cache.put(sc)
+		rd.place.put(sc)
 	}
 	atEnd := g.ended && rd.at.Offset == g.end
 	return b.Len() == 0 && !atEnd && rd.scanned < MaxScanBytes, nil
@@ -153,7 +158,7 @@ func (rd *read) once() (again bool, err error) {
 // look collects frames and returns the scan that did, standing behind them.
 func (rd *read) look(g *generation) (*scan, error) {
 	s := rd.source
-	sc := s.cache.take(rd.req.Stream, rd.at)
+	sc := rd.place.take(rd.req.Stream, rd.at)
 	for fresh := sc == nil; ; fresh = true {
 		if fresh {
 			var err error
@@ -244,7 +249,7 @@ func (rd *read) commit(sc *scan) (more bool, err error) {
 			continue
 		}
 		b.add(f, sc.pos.offset-1, sc.pos.lsn-1, sc.unixMs)
-		if len(b.buf)-bytes > largeCommitBytes {
+		if len(b.buf)-bytes > rd.large {
 			if recs > 0 {
 				return leave()
 			}
@@ -364,7 +369,7 @@ func (rd *read) resync(err error) error {
 func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err error) {
 	b.Release()
 	req := Request{Stream: stream, Cursor: at}
-	rd := read{source: s, req: &req, batch: b, count: 1, bytes: MaxBytes, at: at}
+	rd := read{source: s, place: &s.cache, req: &req, batch: b, count: 1, bytes: MaxBytes, large: largeCommitBytes, at: at}
 	g, ok := s.view.Load().find(stream, at.Generation)
 	switch {
 	case !ok:
@@ -391,7 +396,7 @@ func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err e
 	}
 	b.Generation, b.Next, b.CompleteLSN = g.number, sc.pos.offset, sc.pos.lsn-1
 	if b.large != nil {
-		b.scan, b.source = sc, s
+		b.scan, b.place = sc, rd.place
 		return b.large.first, b.large.last, nil
 	}
 	s.cache.put(sc)

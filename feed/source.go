@@ -27,11 +27,12 @@ type Source struct {
 	// critical section.
 	sinceOps, sinceBytes int
 
-	waiting  []waitList // one for each stream
-	cache    scanCache
-	segments segmentOffsets
-	closed   chan struct{}
-	close    sync.Once
+	waiting   []waitList // one for each stream
+	cache     scanCache
+	followers followers
+	segments  segmentOffsets
+	closed    chan struct{}
+	close     sync.Once
 }
 
 // Options configure a Source.
@@ -334,6 +335,7 @@ func (s *Source) Tail(stream int) Cursor {
 func (s *Source) Close() {
 	s.close.Do(func() { close(s.closed) })
 	s.cache.clear()
+	s.followers.each(func(f *Follower) { f.place.close() })
 }
 
 // generation is a generation as one stream has it.

@@ -20,11 +20,12 @@ func (a archive) OpenAt(lsn uint64) (feed.ArchiveReader, error) {
 	return archiveReader{r}, nil
 }
 
-func (a archive) OldestLSN() uint64   { return a.log.OldestLSN() }
-func (a archive) Last() uint64        { return a.log.Last() }
-func (a archive) Durable() uint64     { return a.log.Durable() }
-func (a archive) MemoryBytes() int64  { return a.log.Status().MemoryBytes }
-func (a archive) SetFloor(lsn uint64) { a.log.SetFloor(lsn) }
+func (a archive) OldestLSN() uint64          { return a.log.OldestLSN() }
+func (a archive) Last() uint64               { return a.log.Last() }
+func (a archive) Durable() uint64            { return a.log.Durable() }
+func (a archive) MemoryBytes() int64         { return a.log.Status().MemoryBytes }
+func (a archive) BytesFrom(lsn uint64) int64 { return a.log.BytesFrom(lsn) }
+func (a archive) SetFloor(lsn uint64)        { a.log.SetFloor(lsn) }
 
 func (a archive) Segments() []feed.Segment {
 	segs := a.log.Segments()

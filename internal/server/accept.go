@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"kevy/internal/command/changes"
 	"kevy/resp"
 )
 
@@ -89,6 +90,8 @@ func (s *Server) join(nc net.Conn) *client {
 			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) })
 		}
 	}
+	c.turn = make(chan struct{}, 1)
+	c.subs = changes.NewSubscriptions(c)
 	c.input.conn = nc
 	c.limits = s.limits.Load()
 	c.r = resp.NewReader(&c.input, *c.limits)
@@ -111,6 +114,7 @@ func (s *Server) join(nc net.Conn) *client {
 // leave forgets a client that has ended.
 func (s *Server) leave(c *client) {
 	_ = c.conn.Close()
+	c.subs.Close()
 	c.es.Close()
 	s.mu.Lock()
 	s.admitted--

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"kevy/internal/command/changes"
 	"kevy/internal/config"
 	"kevy/internal/exec"
 	"kevy/resp"
@@ -44,16 +45,24 @@ type client struct {
 	w      *resp.Writer
 	es     *exec.Session
 
-	limits        *resp.Limits  // those that r has
-	clock         time.Duration // when flush last sent; 0: since then fill has read the clock
+	subs *changes.Subscriptions
+	// turn has a token while somebody sends who shares the connection. Who sends may
+	// touch writeDeadline and pushProto; without subscriptions the owner may.
+	turn          chan struct{}
 	writeDeadline time.Duration
-	batchBytes    int  // input since the buffer was last empty
-	closing       bool // after the replies so far
+	pushProto     int // the protocol version of messages
+
+	limits     *resp.Limits  // those that r has
+	clock      time.Duration // when flush last sent; 0: since then fill has read the clock
+	hasTurn    bool          // the owner has the turn
+	batchBytes int           // input since the buffer was last empty
+	closing    bool          // after the replies so far
 
 	idleSince atomic.Int64 // on the server's clock; busy while commands run
 	blocked   atomic.Bool  // by the feed
 	unsent    atomic.Int64 // bytes of a large write that goes on
 	killed    atomic.Bool
+	ending    atomic.Bool // nothing is pushed any more once writeTimeout has passed
 
 	mu      sync.Mutex
 	name    string      // guarded by mu
@@ -107,6 +116,7 @@ func (c *client) serve() {
 			return
 		}
 	}
+	c.endPushes()
 	c.flush()
 }
 
@@ -177,10 +187,27 @@ func (c *client) fill() bool {
 // flush sends the gathered replies, after what they show is as safe as the
 // fsync policy promises. It reports whether the connection can go on.
 func (c *client) flush() bool {
-	if c.w.Len() == 0 {
+	if c.w.Len() == 0 && !c.hasTurn {
 		return true
 	}
+	ok := c.sendPart()
+	c.pushProto = c.w.Proto()
+	if c.hasTurn {
+		c.hasTurn = false
+		c.EndTurn()
+	}
+	c.subs.Sent()
+	return ok
+}
+
+// sendPart is flush in the middle of a reply: no message gets between it and the
+// rest.
+func (c *client) sendPart() bool {
 	c.es.Settle()
+	if !c.hasTurn && c.subs.Any() {
+		c.turn <- struct{}{}
+		c.hasTurn = true
+	}
 	c.clock = c.srv.uptime()
 	ok := c.send(c.w.Bytes())
 	c.w.Reset()
@@ -189,7 +216,11 @@ func (c *client) flush() bool {
 
 // send writes replies to the connection, within client-output-buffer-limit.
 func (c *client) send(b []byte) bool {
-	limit := c.srv.cfg.ClientOutputBuffer.Load(config.ClientNormal)
+	class := config.ClientNormal
+	if c.subs.Any() {
+		class = config.ClientPubSub
+	}
+	limit := c.srv.cfg.ClientOutputBuffer.Load(class)
 	if limit.HardBytes > 0 && int64(len(b)) > limit.HardBytes {
 		c.overOutputLimit(len(b))
 		return false

@@ -67,6 +67,9 @@ func (c *client) describe() connection.Client {
 		DB: st.db, Multi: st.multi, Flags: st.flags, QueryBytes: st.queryBytes, QueryFree: st.queryFree,
 		MultiBytes: st.multiBytes, ReplySize: st.replySize, Unsent: int(c.unsent.Load()), TotalBytes: st.totalBytes, Proto: st.proto,
 	}
+	if c.subs.Any() {
+		cl.Flags |= connection.Subscribed
+	}
 	if c.blocked.Load() || c.es.Parked() {
 		cl.Flags |= connection.Blocked
 	}
@@ -142,6 +145,7 @@ func (c *client) MergeStats() { c.es.MergeStats() }
 
 // Reset implements connection.Conn. As in Redis the client library stays known.
 func (c *client) Reset() {
+	c.subs.Close()
 	c.es.Reset()
 	c.SetName("")
 }

@@ -48,7 +48,7 @@ func (s *Server) startCron() (stop func()) {
 }
 
 // endIdle ends the connections that have been idle for longer than timeout
-// allows. One that a command keeps waiting is not idle.
+// allows. One that a command keeps waiting is not idle, nor is a subscriber.
 func (s *Server) endIdle(now time.Duration) {
 	timeout := time.Duration(s.cfg.TimeoutSeconds.Load()) * time.Second
 	if timeout == 0 {
@@ -57,7 +57,7 @@ func (s *Server) endIdle(now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		if since := c.idleSince.Load(); since != busy && now-time.Duration(since) > timeout {
+		if since := c.idleSince.Load(); since != busy && now-time.Duration(since) > timeout && !c.subs.Any() {
 			s.log.Debug("closing an idle client", "client", c.id, "addr", c.addr)
 			c.kill()
 		}

@@ -52,7 +52,7 @@ func (c *client) Park() (ctx context.Context, done func(), ok bool) {
 }
 
 // Drain sends what was gathered, in the middle of a reply.
-func (c *client) Drain() bool { return c.flush() }
+func (c *client) Drain() bool { return c.sendPart() }
 
 // Abort ends the connection in the middle of a reply that cannot be completed.
 func (c *client) Abort(err error) {

@@ -37,6 +37,8 @@ type Session interface {
 type family struct {
 	source *feed.Source
 	store  Store
+
+	subscribers subscribers
 }
 
 // Commands returns the family.
@@ -54,12 +56,18 @@ func (f *family) changes() *command.Spec {
 			Run: f.enabled(run),
 		}
 	}
+	// What a subscription does is no part of a transaction.
+	push := func(s *command.Spec) *command.Spec {
+		s.Flags |= command.NoMulti
+		return s
+	}
 	help := sub("help", 2, "", "Lists the subcommands.", "O(1)", nil)
 	help.Run = runHelp
 	return &command.Spec{
 		Name: "changes", Arity: -2, Group: "feed", Since: "0.1.0", Complexity: "Depends on the subcommand.",
 		Summary: "Commands of the change feed.", Differences: "Redis has nothing like it.",
 		Sub: []*command.Spec{
+			push(sub("credit", 4, "stream n", "Lets a subscription with WINDOW send more messages.", "O(1)", f.credit)),
 			sub("get", 5, "stream generation offset", "Answers the whole commit that holds a frame.", "O(N) for N frames of the commit", f.get),
 			help,
 			sub("info", -2, "[stream]", "Describes a stream, ALL by default.", "O(1)", f.info),
@@ -68,7 +76,10 @@ func (f *family) changes() *command.Spec {
 			sub("shards", 2, "", "Answers how many shard streams there are.", "O(1)", func(c *command.Ctx) { c.W.Int(int64(f.source.Shards())) }),
 			sub("since", -5, "stream generation offset [COUNT n] [BYTES n] [BLOCK ms] [DURABLE] [META] [DB <n | *>] [PREFIX p ...] [MATCH glob ...]",
 				"Answers what follows a cursor, and where to go on.", "O(N) for N frames looked at", f.since),
+			push(sub("subscribe", -4, "stream <generation offset | TAIL | OLDEST> [COUNT n] [BYTES n] [DURABLE] [META] [DB <n | *>] [PREFIX p ...] [MATCH glob ...] [WINDOW n] [HEARTBEAT ms]",
+				"Has what follows a cursor pushed, and goes on with what is written.", "O(N) for N frames looked at", f.subscribe)),
 			sub("tail", 3, "stream", "Answers the cursor at which a fresh reader starts.", "O(1)", f.tail),
+			push(sub("unsubscribe", -2, "[stream]", "Ends one subscription of this connection, or all.", "O(N) for N subscriptions", f.unsubscribe)),
 		},
 	}
 }
@@ -225,6 +236,10 @@ func runHelp(c *command.Ctx) {
 		"    * COUNT <n>, BYTES <n> (both round up to the end of a commit)", "    * BLOCK <ms> (wait for a frame; 0 = a minute)",
 		"    * DURABLE (nothing that is not fsynced)", "    * META (adds [lsn, unix-ms, db, first, last, cause] to each frame, and complete-lsn)",
 		"    Filters:", "    * PREFIX <p>, MATCH <glob> (each up to 16 times, any of them)", "    * DB <n | *> (the selected one by default; * needs META)",
+		"SUBSCRIBE <stream> <generation> <offset> | TAIL | OLDEST [options] [filters]", "    Push what follows, and go on with what is written. Options of SINCE but BLOCK, and:",
+		"    * WINDOW <n> (as many messages beyond the credit given)", "    * HEARTBEAT <ms> (a message without frames after so long a silence)",
+		"CREDIT <stream> <n>", "    Let a subscription with WINDOW send n messages more.",
+		"UNSUBSCRIBE [<stream>]", "    End one subscription of this connection, or all.",
 		"GET <stream> <generation> <offset>", "    Return the whole commit that holds this offset: [first, last, frames].",
 		"LAST", "    Return [stream, generation, next-offset] after the last write of this connection, once per stream.",
 		"INFO [<stream>]", "    Return what is known of a stream.",

@@ -22,7 +22,8 @@ func (f *family) since(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	o, err := f.parseSince(c)
+	a := c.Scan(5)
+	o, err := f.parseOptions(c, &a, func(o *sinceOptions, option []byte) bool { return o.parseBlock(option, &a) })
 	if err != nil {
 		c.W.Error(err)
 		return
@@ -80,35 +81,44 @@ func (f *family) read(c *command.Ctx, req *feed.Request, b *feed.Batch) error {
 
 var errDBStarNeedsMeta = resp.Errorf("ERR", "invalid filter: DB * needs META, which says each frame's database")
 
-func (f *family) parseSince(c *command.Ctx) (o *sinceOptions, _ *resp.Error) {
+// parseBlock reads the option that only SINCE has.
+func (o *sinceOptions) parseBlock(option []byte, a *command.Args) bool {
+	if !command.EqualFold(option, "BLOCK") {
+		return false
+	}
+	ms := a.Int()
+	if a.Err() == nil && ms < 0 {
+		a.Fail(resp.Errorf("ERR", "timeout is negative"))
+	}
+	if ms == 0 || ms > feed.MaxBlock.Milliseconds() {
+		ms = feed.MaxBlock.Milliseconds()
+	}
+	o.req.Block = time.Duration(ms) * time.Millisecond
+	return true
+}
+
+// parseOptions reads options and filters, and those of one command with own,
+// which reports whether an option is one of them.
+func (f *family) parseOptions(c *command.Ctx, a *command.Args, own func(o *sinceOptions, option []byte) bool) (o *sinceOptions, _ *resp.Error) {
 	o = &sinceOptions{}
 	o.filter.DB = c.Session.DB()
-	a := c.Scan(5)
 	for a.More() {
 		switch option := a.Bytes(); {
+		case own(o, option):
 		case command.EqualFold(option, "COUNT"):
-			o.req.Count = positive(&a, feed.MaxCount)
+			o.req.Count = positive(a, feed.MaxCount)
 		case command.EqualFold(option, "BYTES"):
-			o.req.Bytes = positive(&a, feed.MaxBytes)
-		case command.EqualFold(option, "BLOCK"):
-			ms := a.Int()
-			if a.Err() == nil && ms < 0 {
-				a.Fail(resp.Errorf("ERR", "timeout is negative"))
-			}
-			if ms == 0 || ms > feed.MaxBlock.Milliseconds() {
-				ms = feed.MaxBlock.Milliseconds()
-			}
-			o.req.Block = time.Duration(ms) * time.Millisecond
+			o.req.Bytes = positive(a, feed.MaxBytes)
 		case command.EqualFold(option, "DURABLE"):
 			o.req.Durable = true
 		case command.EqualFold(option, "META"):
 			o.meta = true
 		case command.EqualFold(option, "DB"):
-			f.parseDB(c, &a, o)
+			f.parseDB(c, a, o)
 		case command.EqualFold(option, "PREFIX"):
-			addKeyFilter(&a, o.filter.AddPrefix)
+			addKeyFilter(a, o.filter.AddPrefix)
 		case command.EqualFold(option, "MATCH"):
-			addKeyFilter(&a, o.filter.AddMatch)
+			addKeyFilter(a, o.filter.AddMatch)
 		default:
 			a.Fail(command.ErrSyntax)
 		}

@@ -27,7 +27,7 @@ type killFilter struct {
 
 func (f *killFilter) matches(cl *Client) bool {
 	return (f.id == 0 || cl.ID == f.id) && (f.addr == nil || cl.Addr == *f.addr) && (f.laddr == nil || cl.LAddr == *f.laddr) &&
-		f.kind != typeOther
+		(f.kind == typeAny || f.kind == cl.kind())
 }
 
 func runKill(c *command.Ctx, srv Server) {

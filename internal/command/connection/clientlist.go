@@ -37,14 +37,15 @@ type Client struct {
 type ClientFlags uint8
 
 const (
-	InMulti ClientFlags = 1 << iota
+	Subscribed ClientFlags = 1 << iota // to streams of the feed
+	InMulti
 	Blocked
 	WatchTouched // a watched key has changed: EXEC will fail
 	Closing      // after its replies
 )
 
 // letters are in the order of the flags, which is Redis's.
-const flagLetters = "xbdc"
+const flagLetters = "Pxbdc"
 
 func (f ClientFlags) String() string {
 	var b []byte
@@ -98,10 +99,14 @@ func runList(c *command.Ctx, srv Server) {
 		switch {
 		case err != nil:
 			c.W.Error(err)
-		case t == typeNormal:
-			writeList(c, everyClient(c, srv))
 		default:
-			writeList(c, nil)
+			var chosen []Client
+			for _, cl := range everyClient(c, srv) {
+				if cl.kind() == t {
+					chosen = append(chosen, cl)
+				}
+			}
+			writeList(c, chosen)
 		}
 	case len(c.Args) > 3 && command.EqualFold(c.Args[2], "ID"):
 		byID := make(map[int64]Client)
@@ -145,22 +150,31 @@ func writeList(c *command.Ctx, clients []Client) {
 	c.W.Verbatim("txt", b.String())
 }
 
-// clientType is the kind of connection that a filter asks for. All are normal as
-// long as there is neither replication nor pub/sub.
+// clientType is the kind of connection that a filter asks for.
 type clientType int
 
 const (
 	typeAny clientType = iota
 	typeNormal
-	typeOther
+	typePubSub
+	typeOther // there is no replication
 )
+
+// kind returns the type of a connection, as client-output-buffer-limit has it.
+func (cl *Client) kind() clientType {
+	if cl.Flags&Subscribed != 0 {
+		return typePubSub
+	}
+	return typeNormal
+}
 
 func parseType(text []byte) (clientType, *resp.Error) {
 	switch {
 	case command.EqualFold(text, "NORMAL"):
 		return typeNormal, nil
-	case command.EqualFold(text, "SLAVE"), command.EqualFold(text, "REPLICA"),
-		command.EqualFold(text, "MASTER"), command.EqualFold(text, "PUBSUB"):
+	case command.EqualFold(text, "PUBSUB"):
+		return typePubSub, nil
+	case command.EqualFold(text, "SLAVE"), command.EqualFold(text, "REPLICA"), command.EqualFold(text, "MASTER"):
 		return typeOther, nil
 	}
 	return typeAny, resp.Errorf("ERR", "Unknown client type '%s'", command.CText(text))

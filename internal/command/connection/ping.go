@@ -9,14 +9,29 @@ func ping() *command.Spec {
 		Tips:    []string{"request_policy:all_shards", "response_policy:all_succeeded"},
 		Summary: "Answers PONG, or the message.",
 		Run: func(c *command.Ctx) {
-			switch len(c.Args) {
-			case 1:
-				c.W.Simple("PONG")
-			case 2:
+			switch n := len(c.Args); {
+			case n > 2:
+				c.W.Error(c.Spec.ArityError())
+			case inSubscribeMode(c):
+				c.W.Array(2)
+				c.W.BulkString("pong")
+				if n == 2 {
+					c.W.Bulk(c.Args[1])
+				} else {
+					c.W.BulkString("")
+				}
+			case n == 2:
 				c.W.Bulk(c.Args[1])
 			default:
-				c.W.Error(c.Spec.ArityError())
+				c.W.Simple("PONG")
 			}
 		},
 	}
+}
+
+// inSubscribeMode reports whether the connection is in the mode of SUBSCRIBE in
+// RESP2, where all that is sent is a message.
+func inSubscribeMode(c *command.Ctx) bool {
+	s, ok := c.Session.(interface{ SubscribeMode() bool })
+	return ok && s.SubscribeMode()
 }

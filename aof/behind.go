@@ -1,0 +1,41 @@
+package aof
+
+// BytesFrom is about how many bytes the log has from the op lsn on, lines and
+// headers included. What lies before the log's beginning does not count.
+func (l *Log) BytesFrom(lsn uint64) (bytes int64) {
+	l.mu.Lock()
+	ci, bi, ok := l.mem.find(lsn)
+	if ok {
+		bytes = l.mem.bytesFrom(ci, bi)
+	}
+	end := lsn > l.last.Load()
+	l.mu.Unlock()
+	if ok || end || l.opt.NoFile {
+		return bytes
+	}
+	d := &l.dir
+	d.segMu.Lock()
+	defer d.segMu.Unlock()
+	first := d.find(lsn)
+	for _, s := range d.segments {
+		switch {
+		case s == first:
+			bytes += s.bytes - s.before(lsn).at
+		case s.first > lsn:
+			bytes += s.bytes
+		}
+	}
+	return bytes + l.unwrittenBytes.Load()
+}
+
+// bytesFrom is about how many bytes there are from a block on.
+func (m *memory) bytesFrom(chunkIndex, blockIndex int) (bytes int64) {
+	for _, c := range m.chunks[chunkIndex+1:] {
+		bytes += int64(c.used) + c.bytes - int64(cap(c.blocks))*blockStructBytes
+	}
+	c := m.chunks[chunkIndex]
+	for i := blockIndex; i < len(c.blocks); i++ {
+		bytes += int64(len(c.blocks[i].payload(c)))
+	}
+	return bytes
+}

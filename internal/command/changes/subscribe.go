@@ -1,0 +1,184 @@
+package changes
+
+import (
+	"time"
+
+	"kevy/feed"
+	"kevy/internal/command"
+	"kevy/resp"
+)
+
+const (
+	// minHeartbeat and maxHeartbeat bound HEARTBEAT, which is clamped to them.
+	minHeartbeat = 10 * time.Millisecond
+	maxHeartbeat = time.Minute
+	// progressEvery is how often a subscriber without HEARTBEAT is told how far the
+	// scan is, if it moved: a cursor that nothing matches must not grow old.
+	progressEvery = 10 * time.Second
+	// maxCredit bounds WINDOW and CREDIT, and what they add up to.
+	maxCredit = 1 << 53
+)
+
+// subscriber is a session whose connection takes messages beside replies.
+type subscriber interface{ Subscriptions() *Subscriptions }
+
+var (
+	errNoConnection = resp.Errorf("ERR", "CHANGES SUBSCRIBE needs a connection")
+	errCredit       = resp.Errorf("ERR", "credit is out of range, must be positive")
+	errWindow       = resp.Errorf("ERR", "window is out of range, must not be negative")
+	errHeartbeat    = resp.Errorf("ERR", "heartbeat is out of range, must be positive")
+)
+
+// subscriptions returns those of the session's connection; an error was replied
+// if ok is false.
+func subscriptions(c *command.Ctx) (subs *Subscriptions, ok bool) {
+	s, ok := c.Session.(subscriber)
+	if !ok || c.Session.(Session).InMulti() {
+		c.W.Error(errNoConnection)
+		return nil, false
+	}
+	return s.Subscriptions(), true
+}
+
+func (f *family) subscribe(c *command.Ctx) {
+	stream, ok := f.stream(c, c.Args[2])
+	if !ok {
+		return
+	}
+	subs, ok := subscriptions(c)
+	if !ok {
+		return
+	}
+	a := c.Scan(3)
+	at, cerr := f.start(&a, stream)
+	s := newSubscription(f, subs, stream)
+	o, err := f.parseOptions(c, &a, func(_ *sinceOptions, option []byte) bool { return s.parseOption(option, &a) })
+	if err == nil {
+		err = cerr
+	}
+	if err != nil {
+		c.W.Error(err)
+		return
+	}
+	if subs.find(stream) != nil {
+		c.W.Error(resp.Errorf("ERR", "already subscribed to stream '%s'", s.name))
+		return
+	}
+	o.req.Stream, o.req.Cursor, o.req.Filter = stream, at, &o.filter
+	follower, ferr := f.source.Follow(o.req)
+	if ferr != nil {
+		c.W.Error(feed.ReplyError(ferr))
+		return
+	}
+	s.follower, s.meta, s.durable, s.filtered = follower, o.meta, o.req.Durable, o.filter.Selects()
+	subs.add(s)
+	c.W.Push(4)
+	c.W.BulkString("changes-subscribe")
+	c.W.BulkString(s.name)
+	c.W.Int(int64(at.Generation))
+	c.W.Int(int64(at.Offset))
+}
+
+// start reads where a subscription begins.
+func (f *family) start(a *command.Args, stream int) (at feed.Cursor, _ *resp.Error) {
+	switch first := a.Bytes(); {
+	case command.EqualFold(first, "TAIL"):
+		return f.source.Tail(stream), nil
+	case command.EqualFold(first, "OLDEST"):
+		at, err := f.source.Oldest(stream)
+		if err != nil {
+			return at, feed.ReplyError(err)
+		}
+		return at, nil
+	default:
+		generation, ok := command.ParseInt(first)
+		offset := a.Int()
+		if a.Err() == nil && (!ok || generation < 0 || offset < 0) {
+			a.Fail(command.ErrNotInt)
+		}
+		return feed.Cursor{Generation: uint64(generation), Offset: uint64(offset)}, nil
+	}
+}
+
+// parseOption reads the options that only SUBSCRIBE has.
+func (s *subscription) parseOption(option []byte, a *command.Args) bool {
+	switch {
+	case command.EqualFold(option, "WINDOW"):
+		s.window.limit(min(a.AtLeast(0, errWindow), maxCredit))
+	case command.EqualFold(option, "HEARTBEAT"):
+		ms := a.AtLeast(1, errHeartbeat)
+		s.heartbeat = min(max(time.Duration(min(ms, maxHeartbeat.Milliseconds()))*time.Millisecond, minHeartbeat), maxHeartbeat)
+		s.always = true
+	default:
+		return false
+	}
+	return true
+}
+
+func (f *family) credit(c *command.Ctx) {
+	stream, ok := f.stream(c, c.Args[2])
+	if !ok {
+		return
+	}
+	subs, ok := subscriptions(c)
+	if !ok {
+		return
+	}
+	a := c.Scan(3)
+	n := min(a.AtLeast(1, errCredit), maxCredit)
+	if err := a.Err(); err != nil {
+		c.W.Error(err)
+		return
+	}
+	name := f.source.StreamName(stream)
+	s := subs.find(stream)
+	switch {
+	case s == nil:
+		c.W.Error(resp.Errorf("ERR", "not subscribed to stream '%s'", name))
+		return
+	case !s.window.limited:
+		c.W.Error(resp.Errorf("ERR", "the subscription to stream '%s' has no WINDOW", name))
+		return
+	}
+	subs.afterReply(func() { s.window.add(n) })
+	c.W.Push(3)
+	c.W.BulkString("changes-credit")
+	c.W.BulkString(name)
+	c.W.Int(n)
+}
+
+func (f *family) unsubscribe(c *command.Ctx) {
+	subs, ok := subscriptions(c)
+	if !ok {
+		return
+	}
+	switch len(c.Args) {
+	case 2:
+		all := subs.streams()
+		for _, stream := range all {
+			subs.stop(stream)
+			confirmUnsubscribe(c.W, f.source.StreamName(stream))
+		}
+		if len(all) == 0 {
+			// As UNSUBSCRIBE does.
+			c.W.Push(2)
+			c.W.BulkString("changes-unsubscribe")
+			c.W.Null()
+		}
+	case 3:
+		stream, ok := f.stream(c, c.Args[2])
+		if !ok {
+			return
+		}
+		subs.stop(stream)
+		confirmUnsubscribe(c.W, f.source.StreamName(stream))
+	default:
+		c.W.Error(c.Spec.ArityError())
+	}
+}
+
+func confirmUnsubscribe(w *resp.Writer, stream string) {
+	w.Push(2)
+	w.BulkString("changes-unsubscribe")
+	w.BulkString(stream)
+}

@@ -1,0 +1,394 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"kevy/feed"
+	"kevy/resp"
+)
+
+const (
+	// pushBytes is how much of messages is gathered before it is sent although
+	// there are more.
+	pushBytes = 64 << 10
+	// pace is the least time between two looks of a subscription that keeps up: at
+	// the tail of a busy store messages hold what came meanwhile instead of one
+	// commit each.
+	pace = 500 * time.Microsecond
+)
+
+// subscription is a stream that is pushed to a connection. Its goroutine pulls by
+// cursor as fast as the peer reads: there is no queue.
+type subscription struct {
+	family   *family
+	subs     *Subscriptions
+	stream   int
+	name     string // of the stream
+	meta     bool
+	durable  bool
+	filtered bool
+	// heartbeat is how long there may be no message; always says that one is due
+	// although the cursor has not moved.
+	heartbeat time.Duration
+	always    bool
+	window    window
+	follower  *feed.Follower
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	started bool // for the connection's goroutine
+	done    chan struct{}
+
+	// For the subscription's own goroutine:
+	batch  feed.Batch
+	w      *resp.Writer // messages in RESP3
+	starts []int        // where they begin in w
+	turn   bool         // this goroutine may send
+	told   feed.Cursor  // of the last message
+	sent   time.Time    // when that was
+	looked time.Time
+	timer  *time.Timer
+}
+
+// errGone ends a subscription whose connection has ended.
+var errGone = errors.New("the connection has ended")
+
+func newSubscription(f *family, subs *Subscriptions, stream int) *subscription {
+	s := &subscription{
+		family: f, subs: subs, stream: stream, name: f.source.StreamName(stream), heartbeat: progressEvery,
+		window: window{more: make(chan struct{}, 1)}, done: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// begin starts the goroutine, unless the subscription has been ended.
+func (s *subscription) begin() {
+	if s.ctx.Err() == nil {
+		s.started = true
+		s.subs.running.Add(1)
+		go s.run()
+	}
+}
+
+// stop ends the subscription and waits for its end; for the connection's
+// goroutine.
+func (s *subscription) stop() {
+	s.cancel()
+	if s.started {
+		<-s.done
+		return
+	}
+	s.close()
+}
+
+func (s *subscription) close() {
+	s.follower.Close()
+	s.family.subscribers.remove(s)
+	s.cancel()
+}
+
+func (s *subscription) run() {
+	defer s.subs.running.Done()
+	defer close(s.done)
+	defer s.close()
+	defer func() {
+		if p := recover(); p != nil {
+			// A bug, which costs its connection and nobody else.
+			s.subs.out.Fail(fmt.Errorf("a subscription panicked: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	s.w = resp.NewWriter(3)
+	s.timer = time.NewTimer(0)
+	defer s.timer.Stop()
+	s.told, _ = s.follower.Position()
+	s.sent = time.Now()
+	err := s.follow()
+	s.batch.Release()
+	switch {
+	case s.turn:
+		// In the middle of a message.
+		if !errors.Is(err, errGone) {
+			s.subs.out.Fail(err)
+		}
+		s.yield()
+	case errors.Is(err, errGone), errors.Is(err, feed.ErrClosed), s.ctx.Err() != nil:
+	default:
+		s.end(err)
+	}
+}
+
+// end tells why the stream cannot go on. The connection counts as unsubscribed
+// before the peer can know it.
+func (s *subscription) end(err error) {
+	s.w.Reset()
+	s.starts = s.starts[:0]
+	s.message(3, "changes-end")
+	s.w.BulkString(feed.ReplyError(err).Error())
+	if s.take() != nil {
+		return
+	}
+	if s.subs.remove(s) {
+		_ = s.part() // its loss is that of the connection
+	}
+	s.yield()
+}
+
+// follow sends what the follower reads. It returns when it cannot go on.
+func (s *subscription) follow() error {
+	for {
+		if err := s.credit(); err != nil {
+			return err
+		}
+		s.looked = time.Now()
+		if err := s.follower.Next(&s.batch); err != nil {
+			if serr := s.send(); serr != nil {
+				return serr
+			}
+			return err
+		}
+		full := s.follower.Full(&s.batch)
+		at, _ := s.follower.Position()
+		if s.batch.Len() > 0 || at.Generation != s.told.Generation {
+			if err := s.frames(); err != nil {
+				return err
+			}
+		}
+		if s.w.Len() >= pushBytes || !full {
+			if err := s.send(); err != nil {
+				return err
+			}
+		}
+		if full {
+			if err := s.beat(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.rest(); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits until it is worth to look again, and beats meanwhile.
+func (s *subscription) rest() error {
+	if !s.follower.AtEnd() {
+		_, err := s.wait(nil, s.looked.Add(pace))
+		return err
+	}
+	for {
+		more, err := s.follower.Wait(s.ctx, s.sent.Add(s.heartbeat))
+		if err != nil || more {
+			return err
+		}
+		if err := s.beat(); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns true once there is something in c, false at the deadline.
+func (s *subscription) wait(c <-chan struct{}, deadline time.Time) (bool, error) {
+	s.timer.Reset(time.Until(deadline))
+	select {
+	case <-c:
+		return true, nil
+	case <-s.timer.C:
+		return false, nil
+	case <-s.ctx.Done():
+		return false, s.ctx.Err()
+	}
+}
+
+// credit waits until the window lets another message pass.
+func (s *subscription) credit() error {
+	for !s.window.open() {
+		if err := s.send(); err != nil {
+			return err
+		}
+		s.batch.Release()
+		if _, err := s.wait(s.window.more, s.sent.Add(s.heartbeat)); err != nil {
+			return err
+		}
+		if err := s.beat(); err != nil {
+			return err
+		}
+	}
+	return s.ctx.Err()
+}
+
+// beat sends a heartbeat if one is due.
+func (s *subscription) beat() error {
+	now := time.Now()
+	if now.Sub(s.sent) < s.heartbeat {
+		return nil
+	}
+	at, complete := s.follower.Position()
+	if !s.always && at == s.told {
+		s.sent = now
+		return nil
+	}
+	s.changes(at)
+	s.w.Array(0)
+	if s.meta {
+		s.w.Int(int64(complete))
+	}
+	return s.send()
+}
+
+// message begins a message of n parts, the first of which is its kind, the second
+// the stream.
+func (s *subscription) message(n int, kind string) {
+	s.starts = append(s.starts, s.w.Len())
+	s.w.Push(n)
+	s.w.BulkString(kind)
+	s.w.BulkString(s.name)
+}
+
+// changes begins a message up to its frames.
+func (s *subscription) changes(at feed.Cursor) {
+	parts := 5
+	if s.meta {
+		parts++
+	}
+	s.message(parts, "changes")
+	s.w.Int(int64(at.Generation))
+	s.w.Int(int64(at.Offset))
+	s.told = at
+}
+
+// frames adds the message of the batch. A commit that is not in memory whole is
+// sent as it is read, and nothing else then comes between its parts.
+func (s *subscription) frames() error {
+	at, complete := s.follower.Position()
+	if s.batch.Len() > 0 {
+		s.window.use()
+	}
+	s.changes(at)
+	s.w.Array(s.batch.Len())
+	large := s.batch.Large()
+	err := s.batch.Each(func(fr *feed.Frame) error {
+		s.frame(fr)
+		if large && s.w.Len() >= pushBytes {
+			return s.part()
+		}
+		return nil
+	})
+	if err != nil {
+		// Part of it is sent already, or nobody is there.
+		return err
+	}
+	if s.meta {
+		s.w.Int(int64(complete))
+	}
+	if large {
+		return s.send()
+	}
+	return nil
+}
+
+func (s *subscription) frame(fr *feed.Frame) {
+	if s.meta {
+		s.w.Array(3)
+	} else {
+		s.w.Array(2)
+	}
+	s.w.Int(int64(fr.Offset))
+	s.w.Raw(fr.Raw)
+	if s.meta {
+		writeMeta(s.w, fr)
+	}
+}
+
+// send sends the gathered messages, if there are any.
+func (s *subscription) send() error {
+	if s.w.Len() == 0 && !s.turn {
+		return nil
+	}
+	s.batch.Release()
+	if err := s.part(); err != nil {
+		return err
+	}
+	s.yield()
+	s.sent = time.Now()
+	s.follower.Done()
+	return nil
+}
+
+// take makes it this goroutine's turn to send.
+func (s *subscription) take() error {
+	if s.turn {
+		return nil
+	}
+	proto, err := s.subs.out.Turn(s.ctx)
+	if err != nil {
+		return err
+	}
+	s.turn = true
+	if proto < 3 {
+		for _, at := range s.starts {
+			s.w.Bytes()[at] = '*'
+		}
+	}
+	return nil
+}
+
+func (s *subscription) yield() {
+	s.turn = false
+	s.subs.out.EndTurn()
+}
+
+// part sends what is gathered and keeps the turn.
+func (s *subscription) part() error {
+	if err := s.take(); err != nil {
+		return err
+	}
+	ok := s.subs.out.Push(s.w.Bytes())
+	s.w.Reset()
+	s.starts = s.starts[:0]
+	if !ok {
+		return errGone
+	}
+	return nil
+}
+
+// window is how many messages may still be sent.
+type window struct {
+	limited bool // set before the goroutine starts
+	left    atomic.Int64
+	more    chan struct{} // has room for one; something was added
+}
+
+// limit makes the window one of n messages.
+func (w *window) limit(n int64) {
+	w.limited = true
+	w.left.Store(n)
+}
+
+// add adds credit, up to a bound.
+func (w *window) add(n int64) {
+	for {
+		left := w.left.Load()
+		if w.left.CompareAndSwap(left, min(left+n, maxCredit)) {
+			break
+		}
+	}
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+func (w *window) open() bool { return !w.limited || w.left.Load() > 0 }
+
+func (w *window) use() {
+	if w.limited {
+		w.left.Add(-1)
+	}
+}
