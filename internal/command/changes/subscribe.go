@@ -64,13 +64,12 @@ func (f *family) subscribe(c *command.Ctx) {
 		c.W.Error(resp.Errorf("ERR", "already subscribed to stream '%s'", s.name))
 		return
 	}
-	o.req.Stream, o.req.Cursor, o.req.Filter = stream, at, &o.filter
-	follower, ferr := f.source.Follow(o.req)
-	if ferr != nil {
-		c.W.Error(feed.ReplyError(ferr))
+	s.req, s.meta, s.filtered = o.req, o.meta, o.filter.Selects()
+	s.req.Stream, s.req.Cursor, s.req.Filter = stream, at, &o.filter
+	if err := s.place(); err != nil {
+		c.W.Error(feed.ReplyError(err))
 		return
 	}
-	s.follower, s.meta, s.durable, s.filtered = follower, o.meta, o.req.Durable, o.filter.Selects()
 	subs.add(s)
 	c.W.Push(4)
 	c.W.BulkString("changes-subscribe")

@@ -48,7 +48,7 @@ func (l *subscribers) of(stream int) (list []*subscription) {
 // subscriberInfo is a subscription as INFO lists it.
 type subscriberInfo struct {
 	*subscription
-	at     feed.Cursor
+	at     feed.Cursor // zero before the frames
 	frames uint64
 }
 
@@ -57,8 +57,11 @@ func (f *family) describeSubscribers(w *resp.Writer, stream int) {
 	subs := f.subscribers.of(stream)
 	list := make([]subscriberInfo, len(subs))
 	for i, s := range subs {
-		at := s.follower.Cursor()
-		list[i] = subscriberInfo{s, at, f.source.LagFrames(stream, at)}
+		list[i].subscription = s
+		if reader := s.reader.Load(); reader != nil {
+			list[i].at = reader.Cursor()
+			list[i].frames = f.source.LagFrames(stream, list[i].at)
+		}
 	}
 	slices.SortFunc(list, func(a, b subscriberInfo) int {
 		switch {
@@ -95,8 +98,12 @@ func (f *family) describeSubscriber(w *resp.Writer, s *subscriberInfo) {
 	w.BulkString("addr")
 	w.BulkString(s.subs.out.Addr())
 	w.BulkString("at")
-	writeCursor(w, s.at)
-	flag("durable", s.durable)
+	if s.at == (feed.Cursor{}) {
+		w.Null()
+	} else {
+		writeCursor(w, s.at)
+	}
+	flag("durable", s.req.Durable)
 	flag("filtered", s.filtered)
 	w.BulkString("credit")
 	if s.window.limited {

@@ -30,14 +30,17 @@ type subscription struct {
 	stream   int
 	name     string // of the stream
 	meta     bool
-	durable  bool
 	filtered bool
 	// heartbeat is how long there may be no message; always says that one is due
 	// although the cursor has not moved.
 	heartbeat time.Duration
 	always    bool
 	window    window
-	follower  *feed.Follower
+	req       feed.Request // what to follow, from where
+	// opening is what comes before the frames, nil for most.
+	opening opening
+	// reader is set once the frames begin, for INFO.
+	reader atomic.Pointer[feed.Follower]
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -45,14 +48,26 @@ type subscription struct {
 	done    chan struct{}
 
 	// For the subscription's own goroutine:
-	batch  feed.Batch
-	w      *resp.Writer // messages in RESP3
-	starts []int        // where they begin in w
-	turn   bool         // this goroutine may send
-	told   feed.Cursor  // of the last message
-	sent   time.Time    // when that was
-	looked time.Time
-	timer  *time.Timer
+	follower *feed.Follower
+	batch    feed.Batch
+	w        *resp.Writer // messages in RESP3
+	starts   []int        // where they begin in w
+	turn     bool         // this goroutine may send
+	told     feed.Cursor  // of the last message
+	sent     time.Time    // when that was
+	looked   time.Time
+	timer    *time.Timer
+}
+
+// opening is what a subscription sends before its frames.
+type opening interface {
+	// run sends messages, with subscription.deliver, and returns the cursor from
+	// which the frames follow. Its error ends the subscription, as one of reading
+	// does. It must return soon after s.ctx has ended.
+	run(s *subscription) (feed.Cursor, error)
+	// close gives up what it holds. It is called once, when the frames begin or the
+	// subscription ends, whether run was called or not.
+	close()
 }
 
 // errGone ends a subscription whose connection has ended.
@@ -88,7 +103,13 @@ func (s *subscription) stop() {
 }
 
 func (s *subscription) close() {
-	s.follower.Close()
+	if s.opening != nil {
+		s.opening.close()
+		s.opening = nil
+	}
+	if s.follower != nil {
+		s.follower.Close()
+	}
 	s.family.subscribers.remove(s)
 	s.cancel()
 }
@@ -101,14 +122,19 @@ func (s *subscription) run() {
 		if p := recover(); p != nil {
 			// A bug, which costs its connection and nobody else.
 			s.subs.out.Fail(fmt.Errorf("a subscription panicked: %v\n%s", p, debug.Stack()))
+			if s.turn {
+				s.yield()
+			}
 		}
 	}()
 	s.w = resp.NewWriter(3)
 	s.timer = time.NewTimer(0)
 	defer s.timer.Stop()
-	s.told, _ = s.follower.Position()
 	s.sent = time.Now()
-	err := s.follow()
+	err := s.open()
+	if err == nil {
+		err = s.follow()
+	}
 	s.batch.Release()
 	switch {
 	case s.turn:
@@ -137,6 +163,55 @@ func (s *subscription) end(err error) {
 		_ = s.part() // its loss is that of the connection
 	}
 	s.yield()
+}
+
+// open sends what comes before the frames, and finds their place.
+func (s *subscription) open() error {
+	if s.opening != nil {
+		at, err := s.opening.run(s)
+		if serr := s.send(); serr != nil {
+			return serr
+		}
+		if err != nil {
+			return err
+		}
+		s.req.Cursor = at
+		if err := s.place(); err != nil {
+			return err
+		}
+		s.opening.close()
+		s.opening = nil
+	}
+	s.told, _ = s.follower.Position()
+	return nil
+}
+
+// place makes the follower.
+func (s *subscription) place() error {
+	f, err := s.family.source.Follow(s.req)
+	if err != nil {
+		return err
+	}
+	s.follower = f
+	s.reader.Store(f)
+	return nil
+}
+
+// deliver sends a message of the opening, of so many parts with its kind and the
+// stream; fill adds the others to w in RESP3, only of shapes that RESP2 has too.
+// It waits for the window, which the message counts for. The error must be
+// returned.
+func (s *subscription) deliver(kind string, parts int, fill func(w *resp.Writer)) error {
+	if err := s.credit(); err != nil {
+		return err
+	}
+	s.window.use()
+	s.message(parts, kind)
+	fill(s.w)
+	if s.w.Len() < pushBytes {
+		return nil
+	}
+	return s.send()
 }
 
 // follow sends what the follower reads. It returns when it cannot go on.
@@ -208,11 +283,18 @@ func (s *subscription) wait(c <-chan struct{}, deadline time.Time) (bool, error)
 
 // credit waits until the window lets another message pass.
 func (s *subscription) credit() error {
-	for !s.window.open() {
+	for !s.window.open() && s.ctx.Err() == nil {
 		if err := s.send(); err != nil {
 			return err
 		}
 		s.batch.Release()
+		if s.follower == nil {
+			select {
+			case <-s.window.more:
+			case <-s.ctx.Done():
+			}
+			continue
+		}
 		if _, err := s.wait(s.window.more, s.sent.Add(s.heartbeat)); err != nil {
 			return err
 		}
@@ -317,7 +399,9 @@ func (s *subscription) send() error {
 	}
 	s.yield()
 	s.sent = time.Now()
-	s.follower.Done()
+	if s.follower != nil {
+		s.follower.Done()
+	}
 	return nil
 }
 
