@@ -135,6 +135,7 @@ func TestConcurrentUse(t *testing.T) {
 				floor = min(floor, reached[i].Load())
 			}
 			l.SetFloor(floor)
+			l.RemoveDropped()
 			time.Sleep(5 * time.Millisecond)
 		}
 	})

@@ -59,6 +59,7 @@ func playCrashRun(t *testing.T, steps int) *crashRun {
 			_ = l.WaitWritten(l.Last())
 			note()
 			l.SetFloor(l.durable.Load() / 2)
+			l.RemoveDropped()
 		}
 		l.set(0, fmt.Sprint("e", len(l.ops)), "1")
 		_, _ = l.Close()

@@ -282,6 +282,7 @@ func TestChangesOfFilesAndRewrites(t *testing.T) {
 				}
 				checkListed(t, l.Log)
 				l.SetFloor(l.Last())
+				l.RemoveDropped()
 			}
 			stop.Store(true)
 			writer.Wait()

@@ -211,6 +211,7 @@ func TestFeedSegments(t *testing.T) {
 	}
 	floor := segments[2].FirstLSN + 1
 	again.SetFloor(floor)
+	again.RemoveDropped()
 	check(t, "oldest", again.OldestLSN(), segments[2].FirstLSN)
 	if _, err := again.NewReader(1); !errors.Is(err, ErrTruncated) {
 		t.Fatalf("a reader below the floor: %v", err)
@@ -232,6 +233,7 @@ func TestFeedSegments(t *testing.T) {
 	check(t, "read to", last, segments[0].LastLSN)
 	open.Close()
 	again.SetFloor(again.Last())
+	again.RemoveDropped()
 	check(t, "feed files", len(mustList(t, fs, "data/feed")), 0)
 	check(t, "oldest", again.OldestLSN(), cut+1)
 	again.mustClose()
@@ -445,6 +447,45 @@ func TestMemoryIsBounded(t *testing.T) {
 		if n := testing.AllocsPerRun(5000, func() { l.Append(commit) }); n > 0 {
 			t.Errorf("%v allocations a commit", n)
 		}
+		l.mustClose()
+	}
+}
+
+// A floor that goes down again keeps what recovery still needed while it was
+// higher, also over the rewrite that makes recovery need it no more.
+func TestFloorGoesDown(t *testing.T) {
+	for _, lowered := range []bool{true, false} {
+		fs := vfs.NewMem()
+		l, _ := openLog(t, testOptions(fs))
+		for i := range 3 {
+			for range 4 {
+				l.set(0, fmt.Sprint("k", i), "v")
+			}
+			l.mustWrite()
+			if _, err := l.Cut(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.mustWrite()
+		l.SetFloor(9)
+		check(t, "oldest of what recovery needs", l.OldestLSN(), 1)
+		if lowered {
+			l.SetFloor(6)
+		}
+		cut, err := l.Cut()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rewriteAll(l, cut); err != nil {
+			t.Fatal(err)
+		}
+		l.RemoveDropped()
+		want, files := uint64(9), 1
+		if lowered {
+			want, files = 5, 2
+		}
+		check(t, "oldest", l.OldestLSN(), want)
+		check(t, "feed files", len(mustList(t, fs, "data/feed")), files)
 		l.mustClose()
 	}
 }

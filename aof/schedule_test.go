@@ -296,6 +296,7 @@ func (s *schedule) step() {
 		floor := uint64(s.rng.IntN(len(s.ops) + 1))
 		s.notef("floor %d", floor)
 		l.SetFloor(floor)
+		l.RemoveDropped()
 	case n < 84:
 		s.notef("sleep")
 		time.Sleep(time.Duration(s.rng.IntN(2500)) * time.Millisecond)

@@ -33,6 +33,7 @@ type directory struct {
 	segments []*segment // by first LSN, feed segments and then listed ones; guarded by segMu
 	base     baseInfo   // guarded by segMu
 	floor    uint64     // lowest LSN that readers still need; guarded by segMu
+	dropped  []*segment // no longer found, their files not yet removed; guarded by segMu
 	// history is the LSN below which the segments that are listed do not form an
 	// unbroken log; guarded by segMu.
 	history uint64
@@ -156,33 +157,41 @@ func (d *directory) oldest(next uint64) uint64 {
 	return next
 }
 
-// SetFloor says that no reader needs ops below lsn any more. Segments wholly
-// below it that recovery does not need either are removed.
+// SetFloor says that no reader needs ops below lsn. Readers no longer find the
+// segments wholly below it that recovery does not need either; RemoveDropped
+// takes their files away. A floor that goes down again keeps what is still
+// there. It touches memory only.
 func (l *Log) SetFloor(lsn uint64) {
 	if l.opt.NoFile {
 		return
 	}
-	for _, s := range l.dir.dropBelow(lsn) {
-		// Nobody finds the segment any more; a reader that has it open goes on. The
-		// removal needs no fsync: a file that comes back is seen to at the next open.
-		if err := l.dir.fs.Remove(s.name); err != nil {
-			l.opt.Logger.Warn("an old segment of the log cannot be removed", "file", s.name, "err", err)
-		}
-	}
-}
-
-// dropBelow raises the floor and takes the feed segments below it off the list.
-func (d *directory) dropBelow(floor uint64) (dropped []*segment) {
+	d := &l.dir
 	d.segMu.Lock()
 	defer d.segMu.Unlock()
-	d.floor = max(d.floor, floor)
+	d.floor = lsn
 	n := 0
 	for n < len(d.segments) && d.segments[n].seq == 0 && d.segments[n].last < d.floor {
 		n++
 	}
-	dropped = d.segments[:n:n]
+	d.dropped = append(d.dropped, d.segments[:n]...)
 	d.segments = append([]*segment(nil), d.segments[n:]...)
-	return dropped
+}
+
+// RemoveDropped removes the files that SetFloor let go of. A reader that has one
+// open goes on to its end.
+func (l *Log) RemoveDropped() {
+	d := &l.dir
+	d.segMu.Lock()
+	dropped := d.dropped
+	d.dropped = nil
+	d.segMu.Unlock()
+	for _, s := range dropped {
+		// The removal needs no fsync: a file that comes back is seen to at the next
+		// open.
+		if err := d.fs.Remove(s.name); err != nil {
+			l.opt.Logger.Warn("an old segment of the log cannot be removed", "file", s.name, "err", err)
+		}
+	}
 }
 
 // retire moves a segment that the manifest no longer lists to feed/, or removes

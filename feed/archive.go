@@ -26,8 +26,12 @@ type Archive interface {
 	BytesFrom(lsn uint64) int64
 	// MemoryBytes is what the recent log takes in memory.
 	MemoryBytes() int64
-	// SetFloor says that no reader needs ops below lsn any more.
+	// SetFloor says that no reader needs ops below lsn; OldestLSN then may lie
+	// higher than before, but not above lsn. A lower one than before keeps what is
+	// still there. It does no I/O.
 	SetFloor(lsn uint64)
+	// RemoveDropped removes from disk what SetFloor let go of.
+	RemoveDropped()
 }
 
 // ArchiveReader reads the log forward.

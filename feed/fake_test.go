@@ -156,11 +156,22 @@ func (l *fakeLog) BytesFrom(lsn uint64) (bytes int64) {
 	return bytes
 }
 
+// SetFloor lets go of what lies below the floor, by segments.
 func (l *fakeLog) SetFloor(lsn uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.floor = lsn
+	if l.noFile {
+		return
+	}
+	for _, e := range l.entries {
+		if e.segment && e.first <= lsn {
+			l.oldest = max(l.oldest, e.first)
+		}
+	}
 }
+
+func (l *fakeLog) RemoveDropped() {}
 
 func (l *fakeLog) MemoryBytes() int64 { return 12345 }
 

@@ -75,7 +75,8 @@ func (s *Source) Tend(nowMs int64) {
 		floor = min(floor, s.archive.Durable()+1)
 	}
 	if floor > 0 {
-		s.archive.SetFloor(floor)
+		s.pins.setFloor(s.archive, floor)
+		s.archive.RemoveDropped()
 	}
 }
 

@@ -31,6 +31,7 @@ type Source struct {
 	cache     scanCache
 	followers followers
 	segments  segmentOffsets
+	pins      pins
 	closed    chan struct{}
 	close     sync.Once
 }

@@ -26,6 +26,7 @@ func (a archive) Durable() uint64            { return a.log.Durable() }
 func (a archive) MemoryBytes() int64         { return a.log.Status().MemoryBytes }
 func (a archive) BytesFrom(lsn uint64) int64 { return a.log.BytesFrom(lsn) }
 func (a archive) SetFloor(lsn uint64)        { a.log.SetFloor(lsn) }
+func (a archive) RemoveDropped()             { a.log.RemoveDropped() }
 
 func (a archive) Segments() []feed.Segment {
 	segs := a.log.Segments()
