@@ -46,6 +46,8 @@ type Reader struct {
 	window  window
 	at      int64
 	before  uint64 // LSN of the last op before at
+	crc     uint32 // of the block before at
+	guessed bool   // it was entered at a mark that was guessed
 
 	// What stood before the block that comes next.
 	position []Position
@@ -179,33 +181,19 @@ func (r *Reader) fromDisk() (Span, bool, error) {
 		if err := r.reach(); err != nil {
 			return Span{}, false, err
 		}
-		it, err := readItem(&r.window, r.at, r.segment.random, r.before)
+		at := r.at
+		it, err := r.item()
+		if errors.Is(err, errGuess) {
+			continue
+		}
 		if err != nil {
 			return Span{}, false, err
 		}
-		at := r.at
-		switch it.kind {
-		case itemFault:
-			return Span{}, false, r.damaged(r.at, it.reason)
-		case itemForeign:
-			reg, err := foreignRegion(&r.window, r.at)
-			if err != nil {
-				return Span{}, false, err
-			}
-			if reg.left != whole || reg.stop == r.at {
-				return Span{}, false, r.damaged(reg.end, reg.reason)
-			}
-			it.end = reg.stop
-		case itemLine:
-			r.line(it.text)
-		}
-		r.at = it.end
 		if it.kind != itemBlock {
 			continue
 		}
 		h := it.header
-		r.before = h.LastLSN()
-		r.markBlock(h.FirstLSN, at)
+		r.markBlock(&h, at)
 		if h.Ops == 0 {
 			continue
 		}
@@ -215,6 +203,37 @@ func (r *Reader) fromDisk() (Span, bool, error) {
 		}
 		return r.take(h.FirstLSN, h.Ops, h.UnixMs, it.payload), true, nil
 	}
+}
+
+// errGuess says that the open file was entered where no block begins, or was
+// damaged since. It is closed, to be read in order.
+var errGuess = errors.New("a place in the log was guessed wrong")
+
+// item reads what stands in front in the open file, and goes on behind it.
+func (r *Reader) item() (item, error) {
+	it, err := readItem(&r.window, r.at, r.segment.random, r.before)
+	if err != nil {
+		return item{}, err
+	}
+	switch it.kind {
+	case itemFault:
+		return item{}, r.damaged(r.at, it.reason)
+	case itemForeign:
+		reg, err := foreignRegion(&r.window, r.at)
+		if err != nil {
+			return item{}, err
+		}
+		if reg.left != whole || reg.stop == r.at {
+			return item{}, r.damaged(reg.end, reg.reason)
+		}
+		it.end = reg.stop
+	case itemLine:
+		r.line(it.text)
+	case itemBlock:
+		r.before, r.crc = it.header.LastLSN(), it.header.CRC
+	}
+	r.at = it.end
+	return it, nil
 }
 
 // reach makes the file that holds the next LSN the open one, with something
@@ -249,9 +268,9 @@ func (r *Reader) open() error {
 	}
 	file, err := d.fs.Open(s.name)
 	// The block that was read last may hold the next LSN too.
-	start, size := s.before(max(r.block, s.first)), s.bytes
+	target, size := max(r.block, s.first), s.bytes
 	if r.taken == 0 {
-		start = s.before(r.next)
+		target = r.next
 	}
 	d.segMu.Unlock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -262,17 +281,37 @@ func (r *Reader) open() error {
 	}
 	r.segment, r.file = s, file
 	r.window.reset(file, size)
-	r.at, r.before = start.at, start.lsn-1
-	if r.at == 0 {
-		_, n, ok, err := readFileLine(&r.window)
-		if err != nil {
-			return err
+	// Of several blocks with one LSN the first is sought: the others may stand
+	// behind a line that belongs to it.
+	start, err := d.narrow(s, file, func(m *mark) bool { return m.lsn > target })
+	if err == nil {
+		d.segMu.Lock()
+		if first := s.before(target); first.at < start.at && first.lsn == start.lsn {
+			start = first
 		}
-		if !ok {
-			return r.damaged(0, "the file does not begin as a log of kevy does")
-		}
-		r.at = n
+		d.segMu.Unlock()
+		err = r.startAt(start)
 	}
+	if err != nil {
+		r.closeFile()
+	}
+	return err
+}
+
+// startAt makes the open file be read from a mark on.
+func (r *Reader) startAt(start mark) error {
+	r.at, r.before, r.guessed = start.at, start.lsn-1, start.guessed
+	if r.at > 0 {
+		return nil
+	}
+	_, n, ok, err := readFileLine(&r.window)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return r.damaged(0, "the file does not begin as a log of kevy does")
+	}
+	r.at = n
 	return nil
 }
 
@@ -280,6 +319,11 @@ func (r *Reader) open() error {
 // it, nobody is led into it again: the history that is served begins with the
 // next one, and to this reader the error is ErrTruncated too.
 func (r *Reader) damaged(at int64, reason string) error {
+	if r.guessed {
+		r.log.dir.distrust(r.segment)
+		r.closeFile()
+		return errGuess
+	}
 	damage := &DamageError{File: r.segment.name, Offset: at, Reason: reason}
 	if !r.log.dir.beginHistoryBehind(r.segment) {
 		return damage
@@ -290,12 +334,12 @@ func (r *Reader) damaged(at int64, reason string) error {
 
 // markBlock notes where a block begins in a file that was not indexed when it
 // was written or recovered.
-func (r *Reader) markBlock(first uint64, at int64) {
+func (r *Reader) markBlock(h *BlockHeader, at int64) {
 	if len(r.position) > 0 || r.draw != 0 {
 		return // whoever starts at the mark would miss what stands before it
 	}
 	d := &r.log.dir
 	d.segMu.Lock()
-	r.segment.mark(first, at)
+	r.segment.mark(mark{lsn: h.FirstLSN, at: at, unixMs: h.UnixMs, guessed: r.guessed})
 	d.segMu.Unlock()
 }

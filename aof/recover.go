@@ -477,11 +477,11 @@ func (r *recovery) block(f *logFile, it item) error {
 	h := it.header
 	if !f.started {
 		f.segment.unixMs = h.UnixMs
-		f.segment.mark(h.FirstLSN, 0)
+		f.segment.mark(mark{lsn: h.FirstLSN, at: 0, unixMs: h.UnixMs})
 	} else if len(f.lines) > 0 {
-		f.segment.mark(h.FirstLSN, f.linesAt)
+		f.segment.mark(mark{lsn: h.FirstLSN, at: f.linesAt, unixMs: h.UnixMs})
 	} else {
-		f.segment.mark(h.FirstLSN, f.at)
+		f.segment.mark(mark{lsn: h.FirstLSN, at: f.at, unixMs: h.UnixMs})
 	}
 	f.lines = f.lines[:0]
 	f.started = true

@@ -59,14 +59,20 @@ type segment struct {
 	// index has about one mark for each markBytes of what was written or read so
 	// far; guarded by segMu.
 	index []mark
+	// inOrder says that no place in it is to be guessed; guarded by segMu.
+	inOrder bool
 	// positions are those of the header, once known; guarded by segMu.
 	positions []Position
 }
 
-// mark says that the block at offset at begins with LSN lsn.
+// mark says that the block at offset at begins with LSN lsn, and when it was
+// opened. One that was guessed may be a copy of a block inside a value: what
+// follows it tells.
 type mark struct {
-	lsn uint64
-	at  int64
+	lsn     uint64
+	at      int64
+	unixMs  int64
+	guessed bool
 }
 
 const markBytes = 256 << 10
@@ -89,9 +95,9 @@ func (d *directory) noteFailedSync(name string, cause error) {
 }
 
 // mark notes where a block begins. The caller holds segMu, or is alone.
-func (s *segment) mark(lsn uint64, at int64) {
-	if n := len(s.index); n == 0 || at >= s.index[n-1].at+markBytes {
-		s.index = append(s.index, mark{lsn, at})
+func (s *segment) mark(m mark) {
+	if n := len(s.index); n == 0 || m.at >= s.index[n-1].at+markBytes {
+		s.index = append(s.index, m)
 	}
 }
 
@@ -111,11 +117,11 @@ func (s *segment) before(lsn uint64) mark {
 }
 
 // wrote notes a block that was written at offset at and ends at end.
-func (d *directory) wrote(s *segment, first, last uint64, at, end int64) {
+func (d *directory) wrote(s *segment, h *BlockHeader, at, end int64) {
 	d.segMu.Lock()
 	defer d.segMu.Unlock()
-	s.mark(first, at)
-	s.last = last
+	s.mark(mark{lsn: h.FirstLSN, at: at, unixMs: h.UnixMs})
+	s.last = h.LastLSN()
 	s.bytes = end
 }
 

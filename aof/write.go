@@ -267,7 +267,7 @@ func (l *Log) writeBlock(p *pending, h *BlockHeader) error {
 	o.bytes += int64(n)
 	o.ended = h.Ops == 0
 	o.tail.LSN, o.tail.CRC = h.LastLSN(), h.CRC
-	l.dir.wrote(o.segment, h.FirstLSN, h.LastLSN(), at, o.bytes)
+	l.dir.wrote(o.segment, h, at, o.bytes)
 	l.stated.Store(h.DurableLSN)
 	return nil
 }
@@ -477,7 +477,7 @@ func (l *Log) writeHeader(next *nextFile, p *pending) error {
 	}
 	s.positions = positions
 	s.bytes = int64(len(head))
-	s.mark(s.first, 0)
+	s.mark(mark{lsn: s.first, unixMs: s.unixMs})
 	next.tail = Tail{LSN: p.first - 1, CRC: h.CRC, Inode: inode, File: s.name}
 	next.segment = s
 	return nil
