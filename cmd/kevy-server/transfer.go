@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"kevy/aof"
+	"kevy/internal/command/all"
 	"kevy/internal/config"
 	"kevy/internal/engine"
+	"kevy/internal/exec"
 	"kevy/internal/rdb"
 	"kevy/internal/server"
 	"kevy/internal/transfer"
@@ -61,7 +63,7 @@ func (f *storeFlags) check() error {
 // options returns what the store is opened with. Warnings of it go to stderr.
 func (f *storeFlags) options(shards int, stderr io.Writer) engine.Options {
 	return engine.Options{
-		Dir: f.dir, Shards: shards, DBs: f.databases, Fsync: aof.PolicyEverySec, Version: server.Version(),
+		Dir: f.dir, Shards: shards, DBs: f.databases, Fsync: aof.PolicyEverySec, Foreign: exec.RunForeign(all.Table()), Version: server.Version(),
 		Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 }
@@ -111,7 +113,7 @@ func importCommand(stdout, stderr io.Writer) *cobra.Command {
 			if err = errors.Join(err, f.check()); err != nil {
 				return err
 			}
-			bar := newBar(stderr, "importing", true)
+			bar := newBar(stderr, "importing")
 			r, err := transfer.Import(transfer.ImportOptions{
 				Store: f.options(shards, stderr), File: args[0], DB: f.db, Replace: replace, LeaveOut: leave, Progress: bar.tell,
 			})
@@ -148,7 +150,11 @@ const exportLong = `
 Writes what is in a data directory to an RDB file, which redis-server, redis-cli
 and every tool for such files read: Redis 7.0 and later; 7.4 and later if fields
 of hashes expire. The file is there whole or not at all, and one of that name is
-replaced. Keys keep their expiry; those that have expired are left out.`
+replaced. Keys keep their expiry; those that have expired are left out.
+
+Memory holds the largest value, however much there is: the log is sorted into
+temporary files beside FILE first, so the disk there needs room for all of the
+log and for FILE. Only where a Redis wrote to the directory last, memory holds all of it.`
 
 const exportExamples = `  kevy-server export dump.rdb --dir /srv/kevy
   kevy-server export dump.rdb && redis-server --dbfilename dump.rdb`
@@ -164,7 +170,7 @@ func exportCommand(stdout, stderr io.Writer) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			bar := newBar(stderr, "exporting", false)
+			bar := newBar(stderr, "exporting")
 			r, err := transfer.Export(transfer.ExportOptions{Store: f.options(1, stderr), File: args[0], DB: f.db, Progress: bar.tell})
 			bar.end()
 			if err != nil {
@@ -240,17 +246,16 @@ func inSeconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 }
 
-// bar shows how far a transfer has come, if it goes to a terminal.
+// bar shows how far a transfer has come, in bytes, if it goes to a terminal.
 type bar struct {
 	out      io.Writer
 	what     string
-	bytes    bool
 	terminal bool
 	shown    *progressbar.ProgressBar
 }
 
-func newBar(out io.Writer, what string, bytes bool) *bar {
-	b := &bar{out: out, what: what, bytes: bytes}
+func newBar(out io.Writer, what string) *bar {
+	b := &bar{out: out, what: what}
 	if f, ok := out.(*os.File); ok {
 		info, err := f.Stat()
 		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -267,12 +272,7 @@ func (b *bar) tell(done, total int64) {
 		options := []progressbar.Option{
 			progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.what), progressbar.OptionSetWidth(30),
 			progressbar.OptionThrottle(100 * time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionShowCount(),
-			progressbar.OptionSetPredictTime(true),
-		}
-		if b.bytes {
-			options = append(options, progressbar.OptionShowBytes(true))
-		} else {
-			options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString("keys"))
+			progressbar.OptionSetPredictTime(true), progressbar.OptionShowBytes(true),
 		}
 		b.shown = progressbar.NewOptions64(total, options...)
 	}

@@ -46,7 +46,12 @@ type Options struct {
 	// expires, is rewritten or let go by itself. Import opens it to fill it from a
 	// file, also where that was begun before and did not end.
 	Offline, Import bool
-	Rewrite         RewriteRule
+	// Divert, for a store that is opened Offline, gets the ops that rebuild it, in
+	// the order of the log, and the keyspace stays empty. What a frame points to is
+	// valid until Divert returns; its error ends Open and is wrapped by the result.
+	// Where the log needs a keyspace, Open fails with ErrNeedsKeyspace.
+	Divert  func(f *op.Frame) error
+	Rewrite RewriteRule
 	// Foreign runs a command that another server left in the log, on a Tx that
 	// holds every shard, records nothing and expires nothing.
 	Foreign func(tx *shard.Tx, args [][]byte) error
@@ -212,6 +217,8 @@ func (e *Engine) beginRewrite() error {
 	switch {
 	case e.opt.NoFile:
 		return ErrNoLog
+	case e.opt.Divert != nil:
+		return errDiverted
 	case e.closing.Load():
 		return errClosing
 	case h.Running:

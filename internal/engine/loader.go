@@ -70,6 +70,9 @@ func (l *loader) apply(f *op.Frame) error {
 	if f.DB >= l.tx.DBs() {
 		return tooFewDatabases(f.DB, l.tx.DBs())
 	}
+	if l.e.opt.Divert != nil {
+		return l.e.opt.Divert(f)
+	}
 	err := l.tx.Apply(f)
 	if err == nil || l.e.opt.Recover != aof.RecoverSkip {
 		return err
@@ -123,6 +126,9 @@ func (l *loader) Block(b aof.BlockHeader, payload []byte) error {
 // Foreign runs what another server wrote: commands, which are not yet resolved
 // into ops. A transaction needs no care here, since only whole ones arrive.
 func (l *loader) Foreign(payload []byte) error {
+	if l.e.opt.Divert != nil {
+		return ErrNeedsKeyspace
+	}
 	l.tx.Select(l.foreignDB)
 	defer func() { l.foreignDB = l.tx.DB() }()
 	for rest := payload; len(rest) > 0; {

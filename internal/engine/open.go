@@ -40,6 +40,14 @@ func (r *Report) Verdict() string {
 
 func (r *Report) repaired() bool { return len(r.Log.Damaged) > 0 || r.Misfits > 0 }
 
+// ErrNeedsKeyspace answers Open with Options.Divert where another server's
+// commands stand in the log, which only run on keys, or where damage was left out
+// of it, which a rewrite from the keys makes good. The store is as it was.
+var ErrNeedsKeyspace = errors.New("the log cannot be read without a keyspace")
+
+// errDiverted keeps an empty keyspace from becoming the base of the log.
+var errDiverted = errors.New("engine: the keys of the log are not in the keyspace")
+
 // MaxDBs bounds the number of databases of a store.
 const MaxDBs = 1 << 16
 
@@ -60,6 +68,9 @@ func Open(opt Options) (_ *Engine, err error) {
 	}
 	if opt.DBs < 1 || opt.DBs > MaxDBs {
 		return nil, fmt.Errorf("a store has 1 to %d databases, not %d", MaxDBs, opt.DBs)
+	}
+	if opt.Divert != nil && (!opt.Offline || opt.NoFile) {
+		return nil, errors.New("engine: only a store of files that is opened offline can be diverted")
 	}
 	e := &Engine{opt: opt, stop: make(chan struct{}), tendNow: make(chan struct{}, 1)}
 	e.policy.Store(int32(opt.Fsync))
@@ -256,6 +267,9 @@ func (e *Engine) recover(counted *feed.Recovery, sidecars *persist.Sidecars) (fa
 		return facts, err
 	}
 	e.log = log
+	if e.opt.Divert != nil && (report.Foreign || e.report.repaired()) {
+		return facts, ErrNeedsKeyspace
+	}
 	for _, st := range l.keys() {
 		e.report.Keys += st.Keys
 	}

@@ -277,7 +277,7 @@ func (im *importer) writeBase(add func(payload []byte, ops int) error) error {
 
 // commitAll adds the keys to the store in commits of about batchBytes.
 func (im *importer) commitAll() error {
-	w := &committer{store: im.store, all: allShards(im.store), tx: im.store.NewTx()}
+	w := &committer{store: im.store, all: allShards(im.store.Set()), tx: im.store.NewTx()}
 	w.begin()
 	err := im.each(func(e *rdb.Entry) error { return w.put(e) })
 	if err == nil {

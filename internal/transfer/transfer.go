@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"kevy/internal/engine"
+	"kevy/shard"
 )
 
 // EveryDB takes all databases rather than one.
@@ -33,8 +34,8 @@ func offline(opt engine.Options) engine.Options {
 	return opt
 }
 
-func allShards(e *engine.Engine) []int {
-	all := make([]int, e.Set().Shards())
+func allShards(set *shard.Set) []int {
+	all := make([]int, set.Shards())
 	for i := range all {
 		all[i] = i
 	}
