@@ -1,0 +1,49 @@
+package changes
+
+import (
+	"strconv"
+	"strings"
+
+	"kevy/resp"
+)
+
+// appendCommand appends a command as a client sends it.
+func appendCommand(dst []byte, args ...string) []byte {
+	dst = appendHeader(dst, '*', len(args))
+	for _, a := range args {
+		dst = appendHeader(dst, '$', len(a))
+		dst = append(append(dst, a...), '\r', '\n')
+	}
+	return dst
+}
+
+func appendHeader(dst []byte, kind byte, n int) []byte {
+	return append(strconv.AppendInt(append(dst, kind), int64(n), 10), '\r', '\n')
+}
+
+// replyError reads the text of an error as it stands on the wire, with or
+// without its type byte.
+func replyError(text string) *resp.Error {
+	code, rest, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
+	return &resp.Error{Code: code, Text: rest}
+}
+
+// resyncError reads a FEEDRESYNC; nil if e is something else.
+func resyncError(stream string, e *resp.Error) *ResyncError {
+	parts := strings.Fields(e.Text)
+	if e.Code != "FEEDRESYNC" || len(parts) < 4 {
+		return nil
+	}
+	var numbers [4]uint64
+	for i := range numbers {
+		n, ok := parseDecimal(parts[i])
+		if !ok {
+			return nil
+		}
+		numbers[i] = n
+	}
+	return &ResyncError{
+		Stream: stream, Tail: Cursor{numbers[0], numbers[1]}, Oldest: Cursor{numbers[2], numbers[3]},
+		Reason: strings.Join(parts[4:], " "),
+	}
+}
