@@ -35,6 +35,15 @@ type chunk struct {
 	bytes  int64 // beyond buf: what blocks, lines and large commits take
 }
 
+// room is how many bytes may still be put into buf. None where as much lies beside
+// it as in it: a chunk is let go as a whole.
+func (c *chunk) room() int {
+	if c.bytes >= int64(len(c.buf)) {
+		return 0
+	}
+	return len(c.buf) - c.used
+}
+
 // block is a block in memory. Its line is put, when it is sealed, right before
 // start, where room is reserved for it.
 type block struct {
@@ -93,7 +102,7 @@ func (m *memory) add(first uint64, unixMs int64, payload bool) (*chunk, *block) 
 	if payload {
 		need += m.blockBytes
 	}
-	if len(m.chunks) == 0 || len(m.chunks[len(m.chunks)-1].buf)-m.chunks[len(m.chunks)-1].used < need {
+	if len(m.chunks) == 0 || m.chunks[len(m.chunks)-1].room() < need {
 		m.push()
 	}
 	c := m.chunks[len(m.chunks)-1]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"kevy/internal/vfs"
@@ -90,4 +91,36 @@ func TestLargeBlocks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Commits larger than a block do not gather behind each other in one chunk: the
+// log's memory and what a reader holds that stands still are bounded by bytes,
+// not by their number.
+func TestLargeCommitsAreLetGo(t *testing.T) {
+	opt := diskOptions(t.TempDir())
+	opt.BlockBytes, opt.MemoryBytes = 64<<10, 4<<20
+	l, _ := openLog(t, opt)
+	l.set(0, "first", "1")
+	r, err := l.NewReader(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, ok, err := r.Next(); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	value := strings.Repeat("x", 256<<10)
+	for range 400 {
+		l.set(0, "k", value)
+		l.mustWrite()
+	}
+	limit := opt.MemoryBytes + 2*int64(l.mem.chunkBytes) + 2*int64(len(value))
+	if n := l.Status().MemoryBytes; n > limit {
+		t.Errorf("%d bytes in memory, and %d are allowed", n, limit)
+	}
+	held := int64(len(r.chunk.buf)) + r.chunk.bytes
+	if most := 2*int64(l.mem.chunkBytes) + 2*int64(len(value)); held > most {
+		t.Errorf("a reader holds %d bytes, and %d are allowed", held, most)
+	}
+	l.mustClose()
 }
