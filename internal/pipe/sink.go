@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -68,8 +69,10 @@ type Target struct {
 	Format string
 	// Version names the program, Source the server that is read.
 	Version, Source string
-	FS      vfs.FS
-	Log     *slog.Logger
+	// Stdout is what stdout: is.
+	Stdout io.Writer
+	FS     vfs.FS
+	Log    *slog.Logger
 }
 
 // Option takes an option of the sink and returns its value, def if it was not
@@ -85,7 +88,14 @@ func (t *Target) Option(name, def string) string {
 
 // sinks are the kinds of target by the scheme of their URL. An opener checks
 // what it is given and does not connect.
-var sinks = map[string]func(t *Target) (Sink, error){}
+var sinks = map[string]func(t *Target) (Sink, error){
+	"file":   openFile,
+	"http":   openWebhook,
+	"https":  openWebhook,
+	"redis":  openRedis,
+	"rediss": openRedis,
+	"stdout": openStdout,
+}
 
 // Schemes returns the schemes that Open takes, sorted.
 func Schemes() []string { return slices.Sorted(maps.Keys(sinks)) }
