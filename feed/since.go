@@ -248,14 +248,15 @@ func (rd *read) commit(sc *scan) (more bool, err error) {
 		if large {
 			continue
 		}
-		b.add(f, sc.pos.offset-1, sc.pos.lsn-1, sc.unixMs)
-		if len(b.buf)-bytes > rd.large {
+		if len(b.buf)-bytes+len(f.Raw) > rd.large {
 			if recs > 0 {
 				return leave()
 			}
 			large = true
 			b.truncate(0, 0)
+			continue
 		}
+		b.add(f, sc.pos.offset-1, sc.pos.lsn-1, sc.unixMs)
 	}
 	if sc.pos.lsn-1 > rd.limit {
 		return leave()

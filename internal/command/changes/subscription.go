@@ -356,11 +356,11 @@ func (s *subscription) frames() error {
 	s.w.Array(s.batch.Len())
 	large := s.batch.Large()
 	err := s.batch.Each(func(fr *feed.Frame) error {
-		s.frame(fr)
-		if large && s.w.Len() >= pushBytes {
-			return s.part()
+		if !large {
+			s.frame(fr)
+			return nil
 		}
-		return nil
+		return s.frameOfLarge(fr)
 	})
 	if err != nil {
 		// Part of it is sent already, or nobody is there.
@@ -376,16 +376,43 @@ func (s *subscription) frames() error {
 }
 
 func (s *subscription) frame(fr *feed.Frame) {
+	s.frameHeader(fr)
+	s.w.Raw(fr.Raw)
+	if s.meta {
+		writeMeta(s.w, fr)
+	}
+}
+
+func (s *subscription) frameHeader(fr *feed.Frame) {
 	if s.meta {
 		s.w.Array(3)
 	} else {
 		s.w.Array(2)
 	}
 	s.w.Int(int64(fr.Offset))
-	s.w.Raw(fr.Raw)
-	if s.meta {
-		writeMeta(s.w, fr)
+}
+
+// frameOfLarge sends what has gathered, and the bytes of a large op from where
+// they lie.
+func (s *subscription) frameOfLarge(fr *feed.Frame) error {
+	if len(fr.Raw) < pushBytes {
+		s.frame(fr)
+	} else {
+		s.frameHeader(fr)
+		if err := s.part(); err != nil {
+			return err
+		}
+		if !s.subs.out.Push(fr.Raw) {
+			return errGone
+		}
+		if s.meta {
+			writeMeta(s.w, fr)
+		}
 	}
+	if s.w.Len() < pushBytes {
+		return nil
+	}
+	return s.part()
 }
 
 // send sends the gathered messages, if there are any.
