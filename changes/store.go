@@ -49,3 +49,19 @@ func (s *MemoryStore) Cursors() map[string]Cursor {
 	defer s.mu.Unlock()
 	return maps.Clone(s.cursors)
 }
+
+// KeptByTarget is the CursorStore of a handler that stores Commit.Next itself,
+// in the transaction in which it stores what it made of the commit: nothing is
+// then lost and nothing done twice, whoever crashes. load returns what the
+// target has; Save does nothing. Let the handler be a ProgressHandler too.
+func KeptByTarget(load func(ctx context.Context, stream string) (Cursor, bool, error)) CursorStore {
+	return targetStore(load)
+}
+
+type targetStore func(ctx context.Context, stream string) (Cursor, bool, error)
+
+func (load targetStore) Load(ctx context.Context, stream string) (Cursor, bool, error) {
+	return load(ctx, stream)
+}
+
+func (targetStore) Save(context.Context, string, Cursor) error { return nil }
