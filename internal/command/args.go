@@ -19,6 +19,9 @@ type Args struct {
 // Scan returns a walk that begins at argument from.
 func (c *Ctx) Scan(from int) Args { return Args{rest: c.Args[from:]} }
 
+// ArgsOf returns a walk over arguments that did not come with a command.
+func ArgsOf(args [][]byte) Args { return Args{rest: args} }
+
 // More reports whether arguments are left and none was wrong.
 func (a *Args) More() bool { return a.err == nil && len(a.rest) > 0 }
 

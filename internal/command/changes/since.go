@@ -10,32 +10,33 @@ import (
 	"kevy/resp"
 )
 
-// sinceOptions is what SINCE was asked for.
-type sinceOptions struct {
-	req    feed.Request
-	filter feed.Filter
-	meta   bool
-}
-
 func (f *family) since(c *command.Ctx) {
 	stream, at, ok := f.cursor(c, 2)
 	if !ok {
 		return
 	}
 	a := c.Scan(5)
-	o, err := f.parseOptions(c, &a, func(o *sinceOptions, option []byte) bool { return o.parseBlock(option, &a) })
+	o := newOptions(c)
+	var block time.Duration
+	err := o.Parse(&a, func(option []byte) (taken bool) {
+		if taken = command.EqualFold(option, "BLOCK"); taken {
+			block = blockTime(&a)
+		}
+		return taken
+	})
 	if err != nil {
 		c.W.Error(err)
 		return
 	}
-	o.req.Stream, o.req.Cursor, o.req.Filter = stream, at, &o.filter
+	req := o.Request(stream, at)
+	req.Block = block
 	var b feed.Batch
 	defer b.Release()
-	if err := f.read(c, &o.req, &b); err != nil {
+	if err := f.read(c, &req, &b); err != nil {
 		c.W.Error(feed.ReplyError(err))
 		return
 	}
-	writeBatch(c, &b, o.meta)
+	writeBatch(c, &b, o.Meta)
 }
 
 func writeBatch(c *command.Ctx, b *feed.Batch, meta bool) {
@@ -79,13 +80,7 @@ func (f *family) read(c *command.Ctx, req *feed.Request, b *feed.Batch) error {
 	return err
 }
 
-var errDBStarNeedsMeta = resp.Errorf("ERR", "invalid filter: DB * needs META, which says each frame's database")
-
-// parseBlock reads the option that only SINCE has.
-func (o *sinceOptions) parseBlock(option []byte, a *command.Args) bool {
-	if !command.EqualFold(option, "BLOCK") {
-		return false
-	}
+func blockTime(a *command.Args) time.Duration {
 	ms := a.Int()
 	if a.Err() == nil && ms < 0 {
 		a.Fail(resp.Errorf("ERR", "timeout is negative"))
@@ -93,70 +88,5 @@ func (o *sinceOptions) parseBlock(option []byte, a *command.Args) bool {
 	if ms == 0 || ms > feed.MaxBlock.Milliseconds() {
 		ms = feed.MaxBlock.Milliseconds()
 	}
-	o.req.Block = time.Duration(ms) * time.Millisecond
-	return true
-}
-
-// parseOptions reads options and filters, and those of one command with own,
-// which reports whether an option is one of them.
-func (f *family) parseOptions(c *command.Ctx, a *command.Args, own func(o *sinceOptions, option []byte) bool) (o *sinceOptions, _ *resp.Error) {
-	o = &sinceOptions{}
-	o.filter.DB = c.Session.DB()
-	for a.More() {
-		switch option := a.Bytes(); {
-		case own(o, option):
-		case command.EqualFold(option, "COUNT"):
-			o.req.Count = positive(a, feed.MaxCount)
-		case command.EqualFold(option, "BYTES"):
-			o.req.Bytes = positive(a, feed.MaxBytes)
-		case command.EqualFold(option, "DURABLE"):
-			o.req.Durable = true
-		case command.EqualFold(option, "META"):
-			o.meta = true
-		case command.EqualFold(option, "DB"):
-			f.parseDB(c, a, o)
-		case command.EqualFold(option, "PREFIX"):
-			addKeyFilter(a, o.filter.AddPrefix)
-		case command.EqualFold(option, "MATCH"):
-			addKeyFilter(a, o.filter.AddMatch)
-		default:
-			a.Fail(command.ErrSyntax)
-		}
-	}
-	if err := a.Err(); err != nil {
-		return nil, err
-	}
-	if o.filter.AllDBs && !o.meta {
-		return nil, errDBStarNeedsMeta
-	}
-	return o, nil
-}
-
-func (f *family) parseDB(c *command.Ctx, a *command.Args, o *sinceOptions) {
-	arg := a.Bytes()
-	if string(arg) == "*" {
-		o.filter.AllDBs = true
-		return
-	}
-	n, ok := command.ParseInt(arg)
-	if a.Err() == nil && (!ok || n < 0 || n >= int64(c.Session.(interface{ DBs() int }).DBs())) {
-		a.Fail(resp.Errorf("ERR", "DB index is out of range"))
-		return
-	}
-	o.filter.DB, o.filter.AllDBs = int(n), false
-}
-
-// positive reads a number that is clamped to 1…most.
-func positive(a *command.Args, most int64) int {
-	return int(min(max(a.Int(), 1), most))
-}
-
-func addKeyFilter(a *command.Args, add func([]byte) error) {
-	p := a.Bytes()
-	if a.Err() != nil {
-		return
-	}
-	if err := add(p); err != nil {
-		a.Fail(feed.ReplyError(err))
-	}
+	return time.Duration(ms) * time.Millisecond
 }

@@ -52,7 +52,8 @@ func (f *family) subscribe(c *command.Ctx) {
 	a := c.Scan(3)
 	at, cerr := f.start(&a, stream)
 	s := newSubscription(f, subs, stream)
-	o, err := f.parseOptions(c, &a, func(_ *sinceOptions, option []byte) bool { return s.parseOption(option, &a) })
+	o := newOptions(c)
+	err := o.Parse(&a, func(option []byte) bool { return s.parseOption(option, &a) })
 	if err == nil {
 		err = cerr
 	}
@@ -64,8 +65,7 @@ func (f *family) subscribe(c *command.Ctx) {
 		c.W.Error(resp.Errorf("ERR", "already subscribed to stream '%s'", s.name))
 		return
 	}
-	s.req, s.meta, s.filtered = o.req, o.meta, o.filter.Selects()
-	s.req.Stream, s.req.Cursor, s.req.Filter = stream, at, &o.filter
+	s.req, s.meta, s.filtered = o.Request(stream, at), o.Meta, o.Filter.Selects()
 	if err := s.place(); err != nil {
 		c.W.Error(feed.ReplyError(err))
 		return
