@@ -2,6 +2,8 @@ package feed
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"sort"
 	"strings"
 	"sync"
@@ -341,29 +343,48 @@ func openFake(t testing.TB, shards int) (*Source, *fakeLog) {
 	return s, l
 }
 
-// commitOf builds a commit out of texts such as "SET k v" or "0/DEL k", the
-// number being the database; a leading "x:" or "e:" is the cause.
+// loggedOp is an op as the tests write it.
+type loggedOp struct {
+	db    int
+	cause op.Cause
+	args  []string
+}
+
+// commitOf builds a commit out of the texts that loggedOps takes.
 func commitOf(shards int, texts ...string) *op.Commit {
-	var c op.Commit
-	for _, text := range texts {
-		cause, db := op.User, 0
+	return commitOfArgs(shards, loggedOps(texts...)...)
+}
+
+// loggedOps reads texts such as "SET k v" or "0/DEL k", the number being the
+// database; a leading "x:" or "e:" is the cause.
+func loggedOps(texts ...string) []loggedOp {
+	ops := make([]loggedOp, len(texts))
+	for i, text := range texts {
+		o := &ops[i]
 		if rest, ok := strings.CutPrefix(text, "x:"); ok {
-			cause, text = op.Expired, rest
+			o.cause, text = op.Expired, rest
 		} else if rest, ok := strings.CutPrefix(text, "e:"); ok {
-			cause, text = op.Evicted, rest
+			o.cause, text = op.Evicted, rest
 		}
 		if n, rest, ok := strings.Cut(text, "/"); ok {
-			fmt.Sscan(n, &db)
+			fmt.Sscan(n, &o.db)
 			text = rest
 		}
-		args := strings.Split(text, " ")
-		verb := verbs[args[0]]
+		o.args = strings.Split(text, " ")
+	}
+	return ops
+}
+
+func commitOfArgs(shards int, ops ...loggedOp) *op.Commit {
+	var c op.Commit
+	for _, o := range ops {
+		verb := verbs[o.args[0]]
 		stream := op.EveryStream
 		if verb.Keyed() {
-			stream = op.ShardOf([]byte(args[1]), shards)
+			stream = op.ShardOf([]byte(o.args[verb.KeyAt()]), shards)
 		}
-		c.Begin(verb, db, stream, cause, len(args))
-		for _, a := range args[1:] {
+		c.Begin(verb, o.db, stream, o.cause, len(o.args))
+		for _, a := range o.args[1:] {
 			c.ArgString(a)
 		}
 		c.End()
@@ -371,7 +392,13 @@ func commitOf(shards int, texts ...string) *op.Commit {
 	return &c
 }
 
-var verbs = map[string]op.Verb{"SET": op.Set, "DEL": op.Del, "FLUSHDB": op.FlushDB, "FLUSHALL": op.FlushAll, "SWAPDB": op.SwapDB}
+var verbs = func() map[string]op.Verb {
+	m := map[string]op.Verb{}
+	for i, name := range trafficVerbs {
+		m[name] = op.Verb(i + 1)
+	}
+	return m
+}()
 
 // flushAll commits a FLUSHALL and begins the generation of draw.
 func (l *fakeLog) flushAll(shards int, draw uint64) (uint64, []uint64) {
@@ -405,6 +432,19 @@ func rawText(raw []byte) string {
 		args = append(args, lines[i])
 	}
 	return strings.Join(args, " ")
+}
+
+// seedOf returns a random seed, or the one that KEVY_SEED names, and says which.
+func seedOf(t testing.TB) uint64 {
+	t.Helper()
+	seed := rand.Uint64() >> 1
+	if text := os.Getenv("KEVY_SEED"); text != "" {
+		if _, err := fmt.Sscan(text, &seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KEVY_SEED=%d", seed)
+	return seed
 }
 
 // fakeDir is a place for sidecars.

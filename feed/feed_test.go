@@ -404,23 +404,6 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestFilterLimits(t *testing.T) {
-	var f Filter
-	var bad *FilterError
-	for range MaxPatterns {
-		must(t, f.AddPrefix([]byte("p")))
-		must(t, f.AddMatch([]byte("p")))
-	}
-	for name, err := range map[string]error{
-		"17th prefix": f.AddPrefix([]byte("p")), "17th glob": f.AddMatch([]byte("p")),
-		"blank prefix": (&Filter{}).AddPrefix(nil), "blank glob": (&Filter{}).AddMatch(nil),
-	} {
-		if !errors.As(err, &bad) || !strings.HasPrefix(ReplyError(err).Error(), "ERR invalid filter: ") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 func TestFlushAllPassesEveryFilterAndEndsTheGeneration(t *testing.T) {
 	s, l := openFake(t, 2)
 	gen := s.Tail(2).Generation

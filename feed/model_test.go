@@ -22,11 +22,27 @@ type modelFrame struct {
 	unixMs      int64
 	db          int
 	cause       op.Cause
-	verb        op.Verb
-	key         string
-	text        string
-	bytes       int
+	raw         string
 }
+
+// args takes the frame's command apart.
+func (f *modelFrame) args() (args []string) {
+	line := func(rest string) (n int, _ string) {
+		head, rest, _ := strings.Cut(rest[1:], "\r\n")
+		fmt.Sscan(head, &n)
+		return n, rest
+	}
+	n, rest := line(f.raw)
+	for range n {
+		var size int
+		size, rest = line(rest)
+		args = append(args, rest[:size])
+		rest = rest[size+2:]
+	}
+	return args
+}
+
+func (f *modelFrame) verb() string { return f.args()[0] }
 
 type modelGeneration struct {
 	draw     uint64
@@ -143,26 +159,33 @@ func (m *feedModel) begin(draw uint64) {
 
 // commit commits 1 to 5 random ops.
 func (m *feedModel) commit() {
-	var lines []string
+	var ops []loggedOp
 	for range 1 + m.rng.IntN(5)*m.rng.IntN(2) {
-		db := m.rng.IntN(3)
-		key := fmt.Sprintf("%c%d", 'a'+rune(m.rng.IntN(3)), m.rng.IntN(20))
+		o := loggedOp{db: m.rng.IntN(3)}
 		switch m.rng.IntN(40) {
 		case 0:
-			lines = append(lines, fmt.Sprintf("%d/FLUSHDB", db))
+			o.args = []string{"FLUSHDB"}
 		case 1:
-			lines = append(lines, fmt.Sprintf("SWAPDB 2 %d", m.rng.IntN(2)*3))
+			o.args = []string{"SWAPDB", "2", fmt.Sprint(m.rng.IntN(2) * 3)}
 		case 2, 3:
-			lines = append(lines, fmt.Sprintf("x:%d/DEL %s", db, key))
+			o.cause, o.args = op.Expired, []string{"DEL", m.traffic().key()}
+		case 4, 5, 6, 7:
+			o.args = []string{"SET", m.traffic().key(), strings.Repeat("v", m.rng.IntN(60))}
 		default:
-			lines = append(lines, fmt.Sprintf("%d/SET %s %s", db, key, strings.Repeat("v", m.rng.IntN(60))))
+			for o.args = m.traffic().op(); o.args[0] == "FLUSHDB"; {
+				o.args = m.traffic().op()
+			}
 		}
+		ops = append(ops, o)
 	}
-	m.publish(commitOf(m.shards, lines...))
+	m.publish(ops...)
 }
 
+func (m *feedModel) traffic() traffic { return traffic{m.rng} }
+
 // publish appends a commit to the log and to the lists.
-func (m *feedModel) publish(c *op.Commit) {
+func (m *feedModel) publish(ops ...loggedOp) {
+	c := commitOfArgs(m.shards, ops...)
 	last := m.log.append(c)
 	first := last - uint64(c.Ops()) + 1
 	g := m.gens[len(m.gens)-1]
@@ -177,14 +200,7 @@ func (m *feedModel) publish(c *op.Commit) {
 		f, err := sc.Next()
 		must(m.t, err)
 		frame := modelFrame{
-			lsn: first + uint64(i), unixMs: m.log.entries[len(m.log.entries)-1].unixMs, db: c.DB(i), verb: c.Verb(i),
-			text: rawText(f.Raw), bytes: len(f.Raw),
-		}
-		if f.Verb == op.Del {
-			frame.cause = op.Expired
-		}
-		if f.Verb.Keyed() {
-			frame.key = string(f.Args[1])
+			lsn: first + uint64(i), unixMs: m.log.entries[len(m.log.entries)-1].unixMs, db: c.DB(i), cause: ops[i].cause, raw: string(f.Raw),
 		}
 		for s := range g.frames {
 			if s == m.shards || c.Stream(i) == op.EveryStream || c.Stream(i) == s {
@@ -203,7 +219,7 @@ func (m *feedModel) flushAll() {
 	draw, err := m.contract.Draw(1_790_000_000)
 	must(m.t, err)
 	m.source.ExpectFlushAll(draw)
-	m.publish(commitOf(m.shards, "1/SET last v", "FLUSHALL", "SET after v"))
+	m.publish(loggedOps("1/SET last v", "FLUSHALL", "SET after v")...)
 	m.log.annotate(draw)
 	if m.rng.IntN(4) == 0 {
 		m.log.cut() // a segment was full just then
@@ -272,29 +288,8 @@ type wantedAnswer struct {
 	more    bool // next is there
 }
 
-func (m *feedModel) passes(f *Filter, fr *modelFrame) bool {
-	if f == nil || fr.verb == op.FlushAll {
-		return true
-	}
-	if fr.verb == op.SwapDB {
-		return f.AllDBs
-	}
-	if !f.AllDBs && fr.db != f.DB {
-		return false
-	}
-	if fr.verb == op.FlushDB || len(f.prefixes) == 0 {
-		return true
-	}
-	for _, p := range f.prefixes {
-		if strings.HasPrefix(fr.key, string(p)) {
-			return true
-		}
-	}
-	return false
-}
-
 // answer goes through the lists.
-func (m *feedModel) answer(req *Request) (w wantedAnswer, offsets []uint64) {
+func (m *feedModel) answer(req *Request, ref *refFilter) (w wantedAnswer, offsets []uint64) {
 	k := len(m.gens) - 1
 	for k >= 0 && m.number(m.gens[k], req.Stream) != req.Cursor.Generation {
 		k--
@@ -328,22 +323,22 @@ func (m *feedModel) answer(req *Request) (w wantedAnswer, offsets []uint64) {
 	for at < end && len(w.frames) < req.count() && bytes < req.bytes() && frames[at].lsn <= limit {
 		commit := frames[at : frames[at].last+1]
 		for i := range commit {
-			if f := req.Filter; f != nil && !f.AllDBs && commit[i].verb == op.SwapDB {
-				var a, b int
-				fmt.Sscanf(commit[i].text, "SWAPDB %d %d", &a, &b)
-				if (a == f.DB || b == f.DB) && len(w.frames) > 0 {
+			if ref != nil && !ref.allDBs && commit[i].verb() == "SWAPDB" {
+				db := fmt.Sprint(ref.db)
+				lost := slices.Contains(commit[i].args()[1:], db)
+				if lost && len(w.frames) > 0 {
 					w.next, w.more = frames[at], true
 					return w, offsets
-				} else if a == f.DB || b == f.DB {
+				} else if lost {
 					return wantedAnswer{err: ReasonSwapDB, evicted: w.evicted}, nil
 				}
 			}
 		}
 		for i := range commit {
-			if m.passes(req.Filter, &commit[i]) {
+			if ref == nil || ref.passes(commit[i].db, commit[i].args()) {
 				w.frames = append(w.frames, commit[i])
 				offsets = append(offsets, at+uint64(i))
-				bytes += commit[i].bytes
+				bytes += len(commit[i].raw)
 			}
 		}
 		at = frames[at].last + 1
@@ -355,8 +350,8 @@ func (m *feedModel) answer(req *Request) (w wantedAnswer, offsets []uint64) {
 	return w, offsets
 }
 
-func (m *feedModel) request() Request {
-	req := Request{Stream: m.rng.IntN(m.shards + 1), Durable: m.rng.IntN(4) == 0, Strict: m.rng.IntN(6) == 0}
+func (m *feedModel) request() (req Request, ref *refFilter) {
+	req = Request{Stream: m.rng.IntN(m.shards + 1), Durable: m.rng.IntN(4) == 0, Strict: m.rng.IntN(6) == 0}
 	req.Cursor = m.cursor(req.Stream)
 	if m.rng.IntN(2) == 0 {
 		req.Count = 1 + m.rng.IntN(20)
@@ -365,20 +360,17 @@ func (m *feedModel) request() Request {
 		req.Bytes = 1 + m.rng.IntN(500)
 	}
 	if m.rng.IntN(2) == 0 {
-		f := &Filter{DB: m.rng.IntN(4), AllDBs: m.rng.IntN(3) == 0}
-		for range m.rng.IntN(3) {
-			must(m.t, f.AddPrefix(fmt.Appendf(nil, "%c%s", 'a'+rune(m.rng.IntN(4)), []string{"", "1"}[m.rng.IntN(2)])))
-		}
-		req.Filter = f
+		ref = m.traffic().filter()
+		req.Filter = ref.filter(m.t)
 	}
-	return req
+	return req, ref
 }
 
 // ask sends a request and compares, then goes on from the answer for a while.
 func (m *feedModel) ask(b *Batch) {
-	req := m.request()
+	req, ref := m.request()
 	for range 1 + m.rng.IntN(4) {
-		w, offsets := m.answer(&req)
+		w, offsets := m.answer(&req, ref)
 		err := m.source.Since(ctx, &req, b)
 		m.compare(&req, w, offsets, err, b)
 		if err != nil {
@@ -430,10 +422,10 @@ func (m *feedModel) compare(req *Request, w wantedAnswer, offsets []uint64, err 
 		if i < len(w.frames) {
 			x := &w.frames[i]
 			got := modelFrame{
-				lsn: f.LSN, first: f.First, last: f.Last, unixMs: f.UnixMs, db: f.DB, cause: f.Cause, verb: x.verb, key: x.key, text: rawText(f.Raw), bytes: len(f.Raw),
+				lsn: f.LSN, first: f.First, last: f.Last, unixMs: f.UnixMs, db: f.DB, cause: f.Cause, raw: string(f.Raw),
 			}
 			// FLUSHALL and SWAPDB have no database of their own.
-			if x.verb == op.FlushAll || x.verb == op.SwapDB {
+			if v := x.verb(); v == "FLUSHALL" || v == "SWAPDB" {
 				got.db = x.db
 			}
 			if got != *x || f.Offset != offsets[i] {
@@ -480,7 +472,7 @@ func (m *feedModel) askGet(b *Batch) {
 	stream := m.rng.IntN(m.shards + 1)
 	at := m.cursor(stream)
 	first, last, err := m.source.Get(stream, at, b)
-	w, _ := m.answer(&Request{Stream: stream, Cursor: at, Count: 1})
+	w, _ := m.answer(&Request{Stream: stream, Cursor: at, Count: 1}, nil)
 	var notFound *NotFoundError
 	switch {
 	case w.err == "ahead" || w.err == "" && len(w.frames) == 0 && w.at == at:
@@ -535,8 +527,7 @@ func (m *feedModel) askPlaces() {
 }
 
 func TestAgainstPlainLists(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedOf(t)
 	total := map[string]int{}
 	for run := range uint64(25) {
 		m := newFeedModel(t, seed+run, 1+int(run%4))

@@ -16,6 +16,11 @@ const (
 	MaxBytes     = MaxScanBytes
 	// MaxScanBytes is how much log one read decodes at most.
 	MaxScanBytes = 64 << 20
+	// MaxScanTime is how long one read looks for frames at most, beside waiting: a
+	// filter of regular expressions may take long over few bytes.
+	MaxScanTime = time.Second
+	// clockBytes is how much log is decoded between two looks at the clock.
+	clockBytes = 64 << 10
 	// MaxBlock is how long one read waits at most.
 	MaxBlock = time.Minute
 
@@ -102,7 +107,9 @@ type read struct {
 	large        int // bytes above which a commit is not copied
 
 	at      Cursor
-	scanned int
+	scanned int           // bytes of log
+	clocked int           // of them, when the clock was looked at
+	took    time.Duration // to scan them
 
 	// Of the last look:
 	live    uint64 // draw of the current generation
@@ -152,7 +159,7 @@ func (rd *read) once() (again bool, err error) {
 		rd.place.put(sc)
 	}
 	atEnd := g.ended && rd.at.Offset == g.end
-	return b.Len() == 0 && !atEnd && rd.scanned < MaxScanBytes, nil
+	return b.Len() == 0 && !atEnd && rd.scanned < MaxScanBytes && rd.took < rd.source.scanTime, nil
 }
 
 // look collects frames and returns the scan that did, standing behind them.
@@ -200,7 +207,15 @@ func (rd *read) retry() (again bool, err error) {
 // collect decodes commits into the batch until one of the limits is reached.
 func (rd *read) collect(sc *scan) error {
 	b := rd.batch
+	began := time.Now()
+	defer func() { rd.took += time.Since(began) }()
 	for b.large == nil && len(b.recs) < rd.count && len(b.buf) < rd.bytes && rd.scanned < MaxScanBytes && sc.pos.lsn <= rd.limit {
+		if rd.scanned-rd.clocked >= clockBytes {
+			rd.clocked = rd.scanned
+			if rd.took+time.Since(began) >= rd.source.scanTime {
+				return nil
+			}
+		}
 		ok, err := sc.fill()
 		if err != nil || !ok {
 			return err

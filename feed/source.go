@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"kevy/internal/op"
 	"kevy/persist"
@@ -32,6 +33,7 @@ type Source struct {
 	followers followers
 	segments  segmentOffsets
 	pins      pins
+	scanTime  time.Duration // MaxScanTime, less in tests
 	closed    chan struct{}
 	close     sync.Once
 }
@@ -81,7 +83,7 @@ const unknownEnd = math.MaxUint64
 // New returns a Source that serves nobody until Open. Commits must not be
 // published before either.
 func New(opt Options) *Source {
-	s := &Source{shards: opt.Shards, opt: opt, waiting: make([]waitList, opt.Shards+1), closed: make(chan struct{})}
+	s := &Source{shards: opt.Shards, opt: opt, waiting: make([]waitList, opt.Shards+1), closed: make(chan struct{}), scanTime: MaxScanTime}
 	for i := range s.waiting {
 		s.waiting[i].init()
 	}

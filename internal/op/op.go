@@ -80,14 +80,25 @@ func (v Verb) KeyAt() int {
 	return 1
 }
 
-// HasValue reports whether the op carries a value that a VALUE filter can look
-// at; DEL and the expiry ops do not.
-func (v Verb) HasValue() bool {
-	switch v {
-	case Set, SetRange, HSet, LPush, RPush, LSet, LInsert, LRem, SAdd, SRem, ZAdd, ZRem, XAdd:
-		return true
-	}
-	return false
+// values is the one table of what a VALUE filter of the feed can look at; the
+// table in docs/feed.md says the same.
+var values = [numVerbs]struct{ first, step uint8 }{
+	Set: {2, 0}, SetRange: {3, 0},
+	HSet:  {3, 2}, // field, value
+	LPush: {2, 1}, RPush: {2, 1}, LSet: {3, 0}, LRem: {3, 0},
+	LInsert: {4, 0}, // the new element, not the pivot
+	SAdd:    {2, 1}, SRem: {2, 1},
+	ZAdd: {3, 2}, // score, member
+	ZRem: {2, 1},
+	XAdd: {4, 2}, // field, value
+}
+
+// Values returns which arguments of an op are its values, the verb being
+// argument 0: the first one, and from there every step-th; only the first if step
+// is 0. Without a value, as with DEL and what concerns expiry, both are 0.
+func (v Verb) Values() (first, step int) {
+	at := values[v]
+	return int(at.first), int(at.step)
 }
 
 // verbOf maps the first argument of a logged command to its verb; None if the

@@ -99,6 +99,10 @@ func TestReading(t *testing.T) {
 		check(t, c, g, "CHANGES SINCE ALL $G 0 BYTES 1", `[:$G, :1, [[:0, ["SET", "user:1", "a"]]]]`)
 		check(t, c, g, "CHANGES SINCE ALL $G 0 PREFIX user:", `[:$G, :6, [[:0, ["SET", "user:1", "a"]], [:1, ["SET", "user:2", "b"]]]]`)
 		check(t, c, g, "CHANGES SINCE ALL $G 0 MATCH *r:2 PREFIX oth", `[:$G, :6, [[:1, ["SET", "user:2", "b"]], [:2, ["SET", "other", "c"]]]]`)
+		check(t, c, g, "CHANGES SINCE ALL $G 0 REGEX user: ^2 REGEX oth er", `[:$G, :6, [[:1, ["SET", "user:2", "b"]], [:2, ["SET", "other", "c"]]]]`)
+		check(t, c, g, "CHANGES SINCE ALL $G 0 VALUE EXACT b PREFIX user: value regex ^[cx] MATCH other PREFIX user:2 PREFIX user",
+			`[:$G, :6, [[:1, ["SET", "user:2", "b"]], [:2, ["SET", "other", "c"]]]]`)
+		check(t, c, g, "CHANGES SINCE ALL $G 0 VALUE PREFIX 1", `[:$G, :6, [[:3, ["SET", "n", "1", "KEEPTTL"]], [:5, ["DEL", "gone"]]]]`)
 		check(t, c, g, "CHANGES SINCE ALL $G 5 PREFIX nothing", `[:$G, :6, []]`)
 		check(t, c, g, "CHANGES SINCE ALL $G 6", `[:$G, :6, []]`)
 		check(t, c, g, "CHANGES GET ALL $G 2", `[:1, :2, [[:1, ["SET", "user:2", "b"]], [:2, ["SET", "other", "c"]]]]`)
@@ -144,41 +148,59 @@ func TestErrorTexts(t *testing.T) {
 	do(t, c, "SET k v")
 	g := generation(t, c, "ALL")
 	for line, want := range map[string]string{
-		"CHANGES SINCE ALL $G 2":              "-ERR feed cursor ahead of stream",
-		"CHANGES SINCE ALL 7 0":               "-FEEDRESYNC $G 1 $G 0 generation",
-		"CHANGES SINCE x $G 0":                "-ERR no such stream 'x'",
-		"CHANGES SINCE 4 $G 0":                "-ERR no such stream '4'",
-		"CHANGES TAIL -1":                     "-ERR no such stream '-1'",
-		"CHANGES SINCE ALL $G x":              "-ERR value is not an integer or out of range",
-		"CHANGES SINCE ALL $G -1":             "-ERR value is not an integer or out of range",
-		"CHANGES SINCE ALL $G 0 COUNT":        "-ERR syntax error",
-		"CHANGES SINCE ALL $G 0 COUNT x":      "-ERR value is not an integer or out of range",
-		"CHANGES SINCE ALL $G 0 NOSUCH":       "-ERR syntax error",
-		"CHANGES SINCE ALL $G 0 DB *":         "-ERR invalid filter: DB * needs META, which says each frame's database",
-		"CHANGES SINCE ALL $G 0 DB 16":        "-ERR DB index is out of range",
-		"CHANGES SINCE ALL $G 0 BLOCK -1":     "-ERR timeout is negative",
-		"CHANGES SINCE ALL $G":                "-ERR wrong number of arguments for 'changes|since' command",
-		"CHANGES NOSUCH":                      "-ERR unknown subcommand 'NOSUCH'. Try CHANGES HELP.",
-		"CHANGES GET ALL $G 1":                "-FEEDNOTFOUND $G 1",
-		"CHANGES GET ALL 7 0":                 "-FEEDRESYNC $G 1 $G 0 generation",
-		"FEED.READ ALL $G 0":                  "-ERR no such stream 'ALL'",
-		"FEED.TAIL 9":                         "-ERR no such stream '9'",
-		"CHANGES LAST":                        "",
-		"CHANGES SINCE ALL $G 0 COUNT 100000": `[:$G, :1, [[:0, ["SET", "k", "v"]]]]`,
+		"CHANGES SINCE ALL $G 2":                              "-ERR feed cursor ahead of stream",
+		"CHANGES SINCE ALL 7 0":                               "-FEEDRESYNC $G 1 $G 0 generation",
+		"CHANGES SINCE x $G 0":                                "-ERR no such stream 'x'",
+		"CHANGES SINCE 4 $G 0":                                "-ERR no such stream '4'",
+		"CHANGES TAIL -1":                                     "-ERR no such stream '-1'",
+		"CHANGES SINCE ALL $G x":                              "-ERR value is not an integer or out of range",
+		"CHANGES SINCE ALL $G -1":                             "-ERR value is not an integer or out of range",
+		"CHANGES SINCE ALL $G 0 COUNT":                        "-ERR syntax error",
+		"CHANGES SINCE ALL $G 0 COUNT x":                      "-ERR value is not an integer or out of range",
+		"CHANGES SINCE ALL $G 0 NOSUCH":                       "-ERR syntax error",
+		"CHANGES SINCE ALL $G 0 VALUE":                        "-ERR syntax error",
+		"CHANGES SINCE ALL $G 0 VALUE EXACT":                  "-ERR syntax error",
+		"CHANGES SINCE ALL $G 0 VALUE LIKE x":                 "-ERR invalid filter: VALUE takes EXACT, PREFIX or REGEX",
+		"CHANGES SINCE ALL $G 0 VALUE REGEX":                  "-ERR syntax error",
+		"CHANGES SINCE ALL $G 0 VALUE REGEX a(":               "-ERR invalid filter: VALUE REGEX: missing closing ) at \\\"a(\\\"; the syntax is RE2's, as in Go",
+		"CHANGES SINCE ALL $G 0 REGEX p":                      "-ERR syntax error",
+		"CHANGES SINCE ALL $G 0 REGEX p [ COUNT x":            "-ERR value is not an integer or out of range",
+		"CHANGES SINCE ALL $G 0 REGEX p \\x{100}":             `[:$G, :1, []]`,
+		"CHANGES SINCE ALL $G 0 REGEX p \\x{100} BYTEMODE":    `-ERR invalid filter: REGEX: \"\\\\x{100}\" is no byte, and BYTEMODE matches bytes`,
+		"CHANGES SINCE ALL $G 0 BYTEMODE REGEX k ^$ BYTEMODE": `[:$G, :1, [[:0, ["SET", "k", "v"]]]]`,
+		"CHANGES SINCE ALL $G 0 BYTEMODE VALUE REGEX ^\\x76$": `[:$G, :1, [[:0, ["SET", "k", "v"]]]]`,
+		"CHANGES SINCE ALL $G 0 VALUE REGEX \xff":             "-ERR invalid filter: VALUE REGEX is not UTF-8: bytes are matched with BYTEMODE",
+		"CHANGES SINCE ALL $G 0 REGEX k x{500}x{500}":         "-ERR invalid filter: REGEX compiles to 1002 steps, at most 1000 are allowed: repeat less",
+		"CHANGES SINCE ALL $G 0 DB *":                         "-ERR invalid filter: DB * needs META, which says each frame's database",
+		"CHANGES SINCE ALL $G 0 DB 16":                        "-ERR DB index is out of range",
+		"CHANGES SINCE ALL $G 0 BLOCK -1":                     "-ERR timeout is negative",
+		"CHANGES SINCE ALL $G":                                "-ERR wrong number of arguments for 'changes|since' command",
+		"CHANGES NOSUCH":                                      "-ERR unknown subcommand 'NOSUCH'. Try CHANGES HELP.",
+		"CHANGES GET ALL $G 1":                                "-FEEDNOTFOUND $G 1",
+		"CHANGES GET ALL 7 0":                                 "-FEEDRESYNC $G 1 $G 0 generation",
+		"FEED.READ ALL $G 0":                                  "-ERR no such stream 'ALL'",
+		"FEED.TAIL 9":                                         "-ERR no such stream '9'",
+		"CHANGES LAST":                                        "",
+		"CHANGES SINCE ALL $G 0 COUNT 100000":                 `[:$G, :1, [[:0, ["SET", "k", "v"]]]]`,
 	} {
 		if want != "" {
 			check(t, c, g, line, want)
 		}
 	}
-	if r, err := c.Do("CHANGES", "SINCE", "ALL", g, "0", "PREFIX", ""); err != nil || !strings.HasPrefix(r.String(), "-ERR invalid filter: ") {
-		t.Errorf("an empty PREFIX: %v %v", r, err)
-	}
-	args := []string{"CHANGES", "SINCE", "ALL", g, "0"}
-	for i := range 17 {
-		args = append(args, "MATCH", fmt.Sprint(i))
-	}
-	if r, err := c.Do(args...); err != nil || !strings.HasPrefix(r.String(), "-ERR invalid filter: ") {
-		t.Errorf("17 filters: %v %v", r, err)
+	for _, kind := range [][]string{
+		{"PREFIX"}, {"MATCH"}, {"REGEX", "p"}, {"VALUE", "EXACT"}, {"VALUE", "PREFIX"}, {"VALUE", "REGEX"},
+	} {
+		args := []string{"CHANGES", "SINCE", "ALL", g, "0"}
+		blank := append(append(args[:5:5], kind...), "")
+		if r, err := c.Do(blank...); err != nil || !strings.HasPrefix(r.String(), "-ERR invalid filter: ") || !strings.HasSuffix(r.String(), " must not be empty") {
+			t.Errorf("a blank %v: %v %v", kind, r, err)
+		}
+		for i := range 17 {
+			args = append(append(args, kind...), fmt.Sprint(i))
+		}
+		if r, err := c.Do(args...); err != nil || !strings.HasPrefix(r.String(), "-ERR invalid filter: more than 16 ") {
+			t.Errorf("17 of %v: %v %v", kind, r, err)
+		}
 	}
 	off := serve(t, "--feed", "no")()
 	for _, line := range []string{"CHANGES TAIL ALL", "CHANGES SINCE ALL 1 0", "CHANGES INFO", "FEED.SHARDS"} {

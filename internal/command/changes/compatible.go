@@ -73,9 +73,9 @@ func (f *family) readShard(c *command.Ctx) {
 		case command.EqualFold(option, "COUNT"):
 			req.Count = positive(&a, maxCompatibleCount)
 		case command.EqualFold(option, "PREFIX"):
-			addKeyFilter(&a, filter.AddPrefix)
+			addFilter(&a, filter.AddPrefix)
 			for a.More() && !command.EqualFold(a.Peek(), "COUNT") && !command.EqualFold(a.Peek(), "PREFIX") {
-				addKeyFilter(&a, filter.AddPrefix)
+				addFilter(&a, filter.AddPrefix)
 			}
 		default:
 			a.Fail(command.ErrSyntax)

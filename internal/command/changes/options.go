@@ -6,6 +6,10 @@ import (
 	"kevy/resp"
 )
 
+// optionSyntax is the syntax of what take takes.
+const optionSyntax = "[COUNT n] [BYTES n] [DURABLE] [META] [DB <n | *>] [PREFIX p ...] [MATCH glob ...] [REGEX prefix re ...] " +
+	"[VALUE <EXACT v | PREFIX p | REGEX re> ...] [BYTEMODE]"
+
 // Options are the options and filters that every way to read a stream shares:
 // SINCE, SUBSCRIBE and HTTP. They are made with NewOptions and complete after
 // Parse.
@@ -16,10 +20,13 @@ type Options struct {
 	// Durable asks for fsynced frames only.
 	Durable bool
 	// Meta asks for each frame's facts.
-	Meta bool
+	Meta   bool
 	Filter feed.Filter
 
-	dbs int
+	dbs      int
+	byteMode bool
+	// regexes are added once it is known whether BYTEMODE is among the options.
+	regexes []func(byteMode bool) error
 }
 
 // NewOptions returns the options of a reader that has asked for nothing: of a
@@ -61,10 +68,17 @@ func (o *Options) take(a *command.Args, option []byte) bool {
 		o.Meta = true
 	case command.EqualFold(option, "DB"):
 		o.takeDB(a)
+	case command.EqualFold(option, "BYTEMODE"):
+		o.byteMode = true
 	case command.EqualFold(option, "PREFIX"):
-		addKeyFilter(a, o.Filter.AddPrefix)
+		addFilter(a, o.Filter.AddPrefix)
 	case command.EqualFold(option, "MATCH"):
-		addKeyFilter(a, o.Filter.AddMatch)
+		addFilter(a, o.Filter.AddMatch)
+	case command.EqualFold(option, "REGEX"):
+		prefix, pattern := a.Bytes(), a.Bytes()
+		o.regexes = append(o.regexes, func(byteMode bool) error { return o.Filter.AddRegex(prefix, pattern, byteMode) })
+	case command.EqualFold(option, "VALUE"):
+		o.takeValue(a)
 	default:
 		return false
 	}
@@ -73,8 +87,18 @@ func (o *Options) take(a *command.Args, option []byte) bool {
 
 var errDBStarNeedsMeta = resp.Errorf("ERR", "invalid filter: DB * needs META, which says each frame's database")
 
-// finish looks at what can be told only once all options are known.
+// finish completes the filter and looks at what can be told only once all options
+// are known.
 func (o *Options) finish(a *command.Args) {
+	for _, add := range o.regexes {
+		if a.Err() != nil {
+			break
+		}
+		if err := add(o.byteMode); err != nil {
+			a.Fail(feed.ReplyError(err))
+		}
+	}
+	o.regexes = nil
 	if a.Err() == nil && o.Filter.AllDBs && !o.Meta {
 		a.Fail(errDBStarNeedsMeta)
 	}
@@ -104,7 +128,23 @@ func positive(a *command.Args, most int64) int {
 	return int(min(max(a.Int(), 1), most))
 }
 
-func addKeyFilter(a *command.Args, add func([]byte) error) {
+var errValueKind = resp.Errorf("ERR", "invalid filter: VALUE takes EXACT, PREFIX or REGEX")
+
+func (o *Options) takeValue(a *command.Args) {
+	switch kind := a.Bytes(); {
+	case command.EqualFold(kind, "EXACT"):
+		addFilter(a, o.Filter.AddValueExact)
+	case command.EqualFold(kind, "PREFIX"):
+		addFilter(a, o.Filter.AddValuePrefix)
+	case command.EqualFold(kind, "REGEX"):
+		pattern := a.Bytes()
+		o.regexes = append(o.regexes, func(byteMode bool) error { return o.Filter.AddValueRegex(pattern, byteMode) })
+	default:
+		a.Fail(errValueKind)
+	}
+}
+
+func addFilter(a *command.Args, add func([]byte) error) {
 	p := a.Bytes()
 	if a.Err() != nil {
 		return
