@@ -4,133 +4,196 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	gohash "hash"
 	"math"
+	"math/bits"
 
 	"kevy/internal/ds"
 )
 
-// Digest is the sum of a keyspace: equal for equal keys, values and deadlines,
-// whatever the order in which tables hold them.
+// Digest is a sum over keys, equal for equal keys, values and deadlines, whatever
+// the order in which tables hold them and whatever encodes the values.
+// docs/feed.md publishes what one key adds to it: CHANGES DIGEST answers it.
 type Digest [sha256.Size]byte
 
 // String returns the digest in hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Add adds the digest of one key: SHA-256 over its database, name, kind,
-// deadline and value, each part with its length before it. Fields of a hash and
-// members of a set are digested one by one and added, so that their order does
-// not matter; a list, a sorted set and a stream are digested in order. Of a
-// stream, that is all that its ops tell, not when consumers were seen.
-func (d *Digest) Add(db int, e *ds.Entry) {
-	h := sha256.New()
-	var n [8]byte
-	num := func(v uint64) {
-		binary.BigEndian.PutUint64(n[:], v)
-		h.Write(n[:])
+// add adds a sum, as one number modulo 2^256.
+func (d *Digest) add(sum *[sha256.Size]byte) {
+	var carry uint64
+	for i := len(d) - 8; i >= 0; i -= 8 {
+		var v uint64
+		v, carry = bits.Add64(binary.BigEndian.Uint64(d[i:]), binary.BigEndian.Uint64(sum[i:]), carry)
+		binary.BigEndian.PutUint64(d[i:], v)
 	}
-	part := func(b []byte) {
-		num(uint64(len(b)))
-		h.Write(b)
+}
+
+// Digester adds keys to a Digest. The zero value is ready; one goroutine at a
+// time may use it.
+type Digester struct {
+	sum     Digest
+	h       gohash.Hash // of the key in hand
+	scratch []byte      // what h gets next
+	elem    []byte      // an element of the key
+	out     [sha256.Size]byte
+}
+
+// Sum returns the digest of what was added.
+func (d *Digester) Sum() Digest { return d.sum }
+
+// AddKey adds a key, whatever its database.
+func (d *Digester) AddKey(e *ds.Entry) {
+	sum := d.key(e)
+	d.sum.add(&sum)
+}
+
+// Add adds a key of a database.
+func (d *Digester) Add(db int, e *ds.Entry) {
+	var in [8 + sha256.Size]byte
+	binary.BigEndian.PutUint64(in[:], uint64(db))
+	sum := d.key(e)
+	copy(in[8:], sum[:])
+	sum = sha256.Sum256(in[:])
+	d.sum.add(&sum)
+}
+
+// maxScratchBytes is how much is gathered before it is hashed, and the longest
+// part that is copied for that.
+const maxScratchBytes = 4 << 10
+
+func (d *Digester) num(v uint64) { d.scratch = binary.BigEndian.AppendUint64(d.scratch, v) }
+
+// part adds bytes with their length before them.
+func (d *Digester) part(b []byte) {
+	d.num(uint64(len(b)))
+	if len(b) > maxScratchBytes {
+		d.flush()
+		d.h.Write(b)
+		return
 	}
-	num(uint64(db))
-	part(e.Key())
-	num(uint64(kindOf(e)))
-	num(uint64(e.Aux()))
+	d.scratch = append(d.scratch, b...)
+	if len(d.scratch) > maxScratchBytes {
+		d.flush()
+	}
+}
+
+func (d *Digester) flush() {
+	d.h.Write(d.scratch)
+	d.scratch = d.scratch[:0]
+}
+
+// key returns what a key adds.
+func (d *Digester) key(e *ds.Entry) [sha256.Size]byte {
+	if d.h == nil {
+		d.h = sha256.New()
+	}
+	d.h.Reset()
+	d.scratch = d.scratch[:0]
+	d.part(e.Key())
+	d.part([]byte(kindOf(e).String()))
+	d.num(uint64(e.Aux()))
 	switch o := e.Object().(type) {
 	case nil:
-		part(e.Value())
+		d.part(e.Value())
+	case *ds.List:
+		o.Each(0, o.Len(), false, func(elem []byte) bool { d.part(elem); return true })
+	case *ds.Set:
+		var sum Digest
+		o.Each(func(m []byte) bool { d.element(&sum, m, nil); return true })
+		d.scratch = append(d.scratch, sum[:]...)
 	case *ds.Hash:
 		var sum Digest
 		o.EachWithDeadline(func(field, value []byte, at int64) bool {
-			if at == 0 {
-				sum.add(sumOf(field, value))
-			} else {
-				sum.add(sumOf(field, value, binary.BigEndian.AppendUint64(nil, uint64(at))))
-			}
+			d.element(&sum, field, func(b []byte) []byte {
+				b = binary.BigEndian.AppendUint64(b, uint64(len(value)))
+				return binary.BigEndian.AppendUint64(append(b, value...), uint64(at))
+			})
 			return true
 		})
-		h.Write(sum[:])
-	case *ds.Set:
-		var sum Digest
-		o.Each(func(m []byte) bool { sum.add(sumOf(m)); return true })
-		h.Write(sum[:])
-	case *ds.List:
-		o.Each(0, o.Len(), false, func(elem []byte) bool { part(elem); return true })
+		d.scratch = append(d.scratch, sum[:]...)
 	case *ds.ZSet:
+		var sum Digest
 		o.EachRank(0, o.Len(), false, func(m []byte, score float64) bool {
-			part(m)
-			num(math.Float64bits(score + 0)) // -0 and 0 are one score
+			d.element(&sum, m, func(b []byte) []byte {
+				return binary.BigEndian.AppendUint64(b, math.Float64bits(score+0)) // -0 and 0 are one score
+			})
 			return true
 		})
+		d.scratch = append(d.scratch, sum[:]...)
 	case *ds.Stream:
-		addStream(o, num, part)
+		d.stream(o)
 	default:
 		panic("shard: no digest of a " + o.Encoding())
 	}
-	d.add([sha256.Size]byte(h.Sum(nil)))
+	d.flush()
+	d.h.Sum(d.out[:0])
+	return d.out
 }
 
-// addStream hands all of a stream to num and part.
-func addStream(s *ds.Stream, num func(uint64), part func([]byte)) {
-	id := func(id StreamID) {
-		num(id.Ms)
-		num(id.Seq)
+// element adds the hash of an element that has no place to a sum: its name with
+// the length before it, and what more appends.
+func (d *Digester) element(sum *Digest, name []byte, more func(b []byte) []byte) {
+	b := binary.BigEndian.AppendUint64(d.elem[:0], uint64(len(name)))
+	b = append(b, name...)
+	if more != nil {
+		b = more(b)
 	}
-	s.Each(StreamID{}, ds.MaxStreamID, false, func(e *StreamEntry) bool {
-		id(e.ID)
-		num(uint64(e.Len()))
-		e.Each(func(name, value []byte) {
-			part(name)
-			part(value)
-		})
-		return true
-	})
-	id(s.LastID())
-	id(s.MaxDeletedID())
-	num(s.Added())
-	for _, g := range s.Groups() {
-		part([]byte(g.Name()))
-		id(g.LastID())
-		num(uint64(g.EntriesRead()))
-		num(uint64(g.Consumers()))
-		g.EachConsumer(func(c *ds.StreamConsumer) bool { part([]byte(c.Name())); return true })
-		num(uint64(g.Pending()))
+	one := sha256.Sum256(b)
+	sum.add(&one)
+	if cap(b) > 16*maxScratchBytes {
+		b = nil
+	}
+	d.elem = b
+}
+
+func (d *Digester) id(id StreamID) {
+	d.num(id.Ms)
+	d.num(id.Seq)
+}
+
+// stream adds all that the ops of a stream tell, which is not when consumers
+// were seen.
+func (d *Digester) stream(s *ds.Stream) {
+	d.id(s.LastID())
+	d.id(s.MaxDeletedID())
+	d.num(s.Added())
+	groups := s.Groups() // by name
+	d.num(uint64(len(groups)))
+	for _, g := range groups {
+		d.part([]byte(g.Name()))
+		d.id(g.LastID())
+		d.num(uint64(g.EntriesRead()))
+		d.num(uint64(g.Consumers()))
+		g.EachConsumer(func(c *ds.StreamConsumer) bool { d.part([]byte(c.Name())); return true }) // by name
+		d.num(uint64(g.Pending()))
 		g.EachPending(StreamID{}, func(p ds.PendingEntry) bool {
-			id(p.ID)
-			part([]byte(g.ConsumerOf(p).Name()))
-			num(uint64(p.DeliveredMs))
-			num(p.Count)
+			d.id(p.ID)
+			d.part([]byte(g.ConsumerOf(p).Name()))
+			d.num(uint64(p.DeliveredMs))
+			d.num(p.Count)
 			return true
 		})
 	}
+	s.Each(StreamID{}, ds.MaxStreamID, false, func(e *StreamEntry) bool {
+		d.id(e.ID)
+		d.num(uint64(e.Len()))
+		e.Each(func(name, value []byte) {
+			d.part(name)
+			d.part(value)
+		})
+		return true
+	})
 }
 
-func sumOf(parts ...[]byte) [sha256.Size]byte {
-	h := sha256.New()
-	var n [8]byte
-	for _, p := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write(p)
-	}
-	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// add adds a sum, as four numbers modulo 2^64.
-func (d *Digest) add(sum [sha256.Size]byte) {
-	for i := 0; i < len(d); i += 8 {
-		binary.BigEndian.PutUint64(d[i:], binary.BigEndian.Uint64(d[i:])+binary.BigEndian.Uint64(sum[i:]))
-	}
-}
-
-// Digest returns the digest of all keys, overdue ones included. Every shard
-// must be locked by the caller.
+// Digest returns the digest of all keys with their databases, overdue ones
+// included. Every shard must be locked by the caller.
 func (s *Set) Digest() Digest {
-	var d Digest
+	var d Digester
 	for _, sh := range s.shards {
 		for db := range sh.dbs {
 			sh.dbs[db].keys.Each(func(e *ds.Entry) bool { d.Add(db, e); return true })
 		}
 	}
-	return d
+	return d.Sum()
 }

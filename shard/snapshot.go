@@ -22,15 +22,29 @@ func (s *Set) Freeze() *Snapshot {
 	snap := &Snapshot{}
 	for _, sh := range s.shards {
 		for db := range sh.dbs {
-			if sh.dbs[db].keys.Len() == 0 {
-				continue
-			}
-			f := sh.dbs[db].keys.Freeze()
-			snap.keys += f.Len()
-			snap.parts = append(snap.parts, part{shard: sh.index, db: db, frozen: f})
+			snap.add(sh, db)
 		}
 	}
 	return snap
+}
+
+// FreezeDB takes a snapshot of one database in some of the shards, which must be
+// locked by the caller.
+func (s *Set) FreezeDB(shards []int, db int) *Snapshot {
+	snap := &Snapshot{}
+	for _, i := range shards {
+		snap.add(s.shards[i], db)
+	}
+	return snap
+}
+
+func (s *Snapshot) add(sh *Shard, db int) {
+	if sh.dbs[db].keys.Len() == 0 {
+		return
+	}
+	f := sh.dbs[db].keys.Freeze()
+	s.keys += f.Len()
+	s.parts = append(s.parts, part{shard: sh.index, db: db, frozen: f})
 }
 
 // Keys returns the number of keys in the snapshot.

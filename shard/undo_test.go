@@ -98,9 +98,10 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-func snapshotDigest(snap *Snapshot) (d Digest) {
+func snapshotDigest(snap *Snapshot) Digest {
+	var d Digester
 	_ = snap.Each(func(db, _ int, e *ds.Entry) error { d.Add(db, e); return nil })
-	return d
+	return d.Sum()
 }
 
 func firstDifference(want, got []string) string {

@@ -80,6 +80,7 @@ type Engine struct {
 	rule     atomic.Pointer[RewriteRule]
 	rewrites rewriteHistory
 	closing  atomic.Bool
+	digests  chan struct{} // holds one for each that is being taken
 	serve    atomic.Pointer[func(tx *shard.Tx) (after func())]
 
 	stop       chan struct{}

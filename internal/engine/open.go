@@ -72,7 +72,7 @@ func Open(opt Options) (_ *Engine, err error) {
 	if opt.Divert != nil && (!opt.Offline || opt.NoFile) {
 		return nil, errors.New("engine: only a store of files that is opened offline can be diverted")
 	}
-	e := &Engine{opt: opt, stop: make(chan struct{}), tendNow: make(chan struct{}, 1)}
+	e := &Engine{opt: opt, stop: make(chan struct{}), tendNow: make(chan struct{}, 1), digests: make(chan struct{}, maxDigests)}
 	e.policy.Store(int32(opt.Fsync))
 	e.SetRewriteRule(opt.Rewrite)
 	start := time.Now()

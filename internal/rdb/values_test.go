@@ -38,9 +38,9 @@ func digestOf(v shard.Value, atMs int64) string {
 		e, _ = t.Put([]byte("k"), v.Text)
 	}
 	t.SetAux(e, atMs)
-	var d shard.Digest
+	var d shard.Digester
 	d.Add(0, e)
-	return d.String()
+	return d.Sum().String()
 }
 
 // encodingOf returns the name of a collection's encoding.

@@ -125,7 +125,7 @@ func tryContent(fsys vfs.FS, dir string) (digest string, keys int, err error) {
 	e.Set().Lock(all)
 	snap := e.Set().Freeze()
 	e.Set().Unlock(all)
-	var d shard.Digest
+	var d shard.Digester
 	_ = snap.Each(func(db, _ int, entry *ds.Entry) error {
 		if at := entry.Aux(); at == 0 || at > nowMs {
 			d.Add(db, entry)
@@ -133,7 +133,7 @@ func tryContent(fsys vfs.FS, dir string) (digest string, keys int, err error) {
 		}
 		return nil
 	})
-	return d.String(), keys, e.Close()
+	return d.Sum().String(), keys, e.Close()
 }
 
 func TestThereAndBack(t *testing.T) {

@@ -9,11 +9,16 @@ import (
 	"kevy/feed"
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 // Store is what these commands need of the store beside its feed.
 type Store interface {
 	FeedDisabled() bool
+	// Digest returns the digest of the keys of a database that begin with prefix and
+	// are in a stream, their number, and the cursor that it belongs to. The error may
+	// be that of ctx.
+	Digest(ctx context.Context, stream, db int, prefix []byte) (at feed.Cursor, keys uint64, sum shard.Digest, err error)
 }
 
 // Session is what these commands need of their session.
@@ -56,8 +61,9 @@ func (f *family) changes() *command.Spec {
 			Run: f.enabled(run),
 		}
 	}
-	// What a subscription does is no part of a transaction.
-	push := func(s *command.Spec) *command.Spec {
+	// What a subscription does is no part of a transaction, and a digest locks what
+	// that has locked.
+	alone := func(s *command.Spec) *command.Spec {
 		s.Flags |= command.NoMulti
 		return s
 	}
@@ -67,7 +73,9 @@ func (f *family) changes() *command.Spec {
 		Name: "changes", Arity: -2, Group: "feed", Since: "0.1.0", Complexity: "Depends on the subcommand.",
 		Summary: "Commands of the change feed.", Differences: "Redis has nothing like it.",
 		Sub: []*command.Spec{
-			push(sub("credit", 4, "stream n", "Lets a subscription with WINDOW send more messages.", "O(1)", f.credit)),
+			alone(sub("credit", 4, "stream n", "Lets a subscription with WINDOW send more messages.", "O(1)", f.credit)),
+			alone(sub("digest", -3, "stream [PREFIX p]", "Answers a digest of the keys of the selected database, and the cursor that it belongs to.",
+				"O(N) for N keys of the database and their elements", f.digest)),
 			sub("get", 5, "stream generation offset", "Answers the whole commit that holds a frame.", "O(N) for N frames of the commit", f.get),
 			help,
 			sub("info", -2, "[stream]", "Describes a stream, ALL by default.", "O(1)", f.info),
@@ -76,10 +84,10 @@ func (f *family) changes() *command.Spec {
 			sub("shards", 2, "", "Answers how many shard streams there are.", "O(1)", func(c *command.Ctx) { c.W.Int(int64(f.source.Shards())) }),
 			sub("since", -5, "stream generation offset "+optionSyntax+" [BLOCK ms]",
 				"Answers what follows a cursor, and where to go on.", "O(N) for N frames looked at", f.since),
-			push(sub("subscribe", -4, "stream <generation offset | TAIL | OLDEST> "+optionSyntax+" [WINDOW n] [HEARTBEAT ms]",
+			alone(sub("subscribe", -4, "stream <generation offset | TAIL | OLDEST> "+optionSyntax+" [WINDOW n] [HEARTBEAT ms]",
 				"Has what follows a cursor pushed, and goes on with what is written.", "O(N) for N frames looked at", f.subscribe)),
 			sub("tail", 3, "stream", "Answers the cursor at which a fresh reader starts.", "O(1)", f.tail),
-			push(sub("unsubscribe", -2, "[stream]", "Ends one subscription of this connection, or all.", "O(N) for N subscriptions", f.unsubscribe)),
+			alone(sub("unsubscribe", -2, "[stream]", "Ends one subscription of this connection, or all.", "O(N) for N subscriptions", f.unsubscribe)),
 		},
 	}
 }
@@ -244,6 +252,7 @@ func runHelp(c *command.Ctx) {
 		"CREDIT <stream> <n>", "    Let a subscription with WINDOW send n messages more.",
 		"UNSUBSCRIBE [<stream>]", "    End one subscription of this connection, or all.",
 		"GET <stream> <generation> <offset>", "    Return the whole commit that holds this offset: [first, last, frames].",
+		"DIGEST <stream> [PREFIX <p>]", "    Return [generation, offset, keys, digest] of the selected database as of that cursor.",
 		"LAST", "    Return [stream, generation, next-offset] after the last write of this connection, once per stream.",
 		"INFO [<stream>]", "    Return what is known of a stream.",
 		"<stream> is a shard number or ALL.",
