@@ -250,6 +250,23 @@ func TestSlowFilterAnswersInTime(t *testing.T) {
 	if calls < frames/9 {
 		t.Errorf("%d calls", calls)
 	}
+	// A Follower has the time anew in each read.
+	follower, err := s.Follow(Request{Cursor: Cursor{at.Generation, 0}, Filter: f})
+	must(t, err)
+	defer follower.Close()
+	for calls = 0; follower.Cursor() != at; calls++ {
+		must(t, follower.Next(&b))
+		if follower.AtEnd() || calls > frames {
+			t.Fatalf("after %d reads it stands at %v, at the end: %v", calls, follower.Cursor(), follower.AtEnd())
+		}
+	}
+	if calls < frames/9 {
+		t.Errorf("%d reads of a follower", calls)
+	}
+	s.scanTime = MaxScanTime
+	if must(t, follower.Next(&b)); !follower.AtEnd() {
+		t.Error("the follower does not see the end")
+	}
 	b.Release()
 }
 

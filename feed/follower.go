@@ -70,7 +70,8 @@ func (f *Follower) Close() {
 func (f *Follower) Next(b *Batch) error {
 	b.Release()
 	f.Done()
-	f.rd.batch, f.rd.scanned, f.rd.moved = b, 0, false
+	f.rd.batch, f.rd.moved = b, false
+	f.rd.scanned, f.rd.clocked, f.rd.took = 0, 0, 0
 	again, err := f.rd.once()
 	if err != nil {
 		return f.rd.resync(err)
@@ -94,7 +95,7 @@ func (f *Follower) AtEnd() bool { return f.idle }
 // Full reports whether the last read into b ended because of its limits, so that
 // there is more to be read at once.
 func (f *Follower) Full(b *Batch) bool {
-	return b.large != nil || len(b.recs) >= f.rd.count || len(b.buf) >= f.rd.bytes || f.rd.scanned >= MaxScanBytes
+	return b.large != nil || len(b.recs) >= f.rd.count || len(b.buf) >= f.rd.bytes || f.rd.stopped()
 }
 
 // Wait returns true once there may be more to read, false at the deadline. It

@@ -159,7 +159,12 @@ func (rd *read) once() (again bool, err error) {
 		rd.place.put(sc)
 	}
 	atEnd := g.ended && rd.at.Offset == g.end
-	return b.Len() == 0 && !atEnd && rd.scanned < MaxScanBytes && rd.took < rd.source.scanTime, nil
+	return b.Len() == 0 && !atEnd && !rd.stopped(), nil
+}
+
+// stopped reports whether the read has looked at as much as one may.
+func (rd *read) stopped() bool {
+	return rd.scanned >= MaxScanBytes || rd.took >= rd.source.scanTime
 }
 
 // look collects frames and returns the scan that did, standing behind them.
