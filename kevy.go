@@ -55,7 +55,7 @@ type DB struct {
 func Open(dir string, options ...Option) (*DB, error) {
 	opt := engine.Options{
 		Dir: dir, Shards: 1, DBs: databases, NoFile: dir == "", Fsync: aof.PolicyEverySec,
-		FeedMemoryBytes: feedMemoryBytes, FeedDiskBytes: feedDiskBytes,
+		FeedMemoryBytes: feedMemoryBytes, FeedDiskBytes: feedDiskBytes, FeedHoldBytes: feedHoldBytes,
 		Rewrite: engine.RewriteRule{Percentage: 100, MinBytes: 64 << 20},
 		Foreign: exec.RunForeign(all.Table()),
 	}

@@ -86,4 +86,5 @@ const (
 	databases       = 16
 	feedMemoryBytes = 8 << 20
 	feedDiskBytes   = 1 << 30
+	feedHoldBytes   = 4 << 30
 )

@@ -1,5 +1,7 @@
 package aof
 
+import "sort"
+
 // BytesFrom is about how many bytes the log has from the op lsn on, lines and
 // headers included. What lies before the log's beginning does not count.
 func (l *Log) BytesFrom(lsn uint64) (bytes int64) {
@@ -20,12 +22,26 @@ func (l *Log) BytesFrom(lsn uint64) (bytes int64) {
 	for _, s := range d.segments {
 		switch {
 		case s == first:
-			bytes += s.bytes - s.before(lsn).at
+			bytes += s.bytes - s.offsetOf(lsn)
 		case s.first > lsn:
 			bytes += s.bytes
 		}
 	}
 	return bytes + l.unwrittenBytes.Load()
+}
+
+// offsetOf is about where an op of the segment stands: between two marks ops are
+// taken to be of one size. The caller holds segMu.
+func (s *segment) offsetOf(lsn uint64) int64 {
+	lo, hi := s.around(func(m *mark) bool { return m.lsn > lsn })
+	next := s.last + 1
+	if i := sort.Search(len(s.index), func(i int) bool { return s.index[i].lsn > lsn }); i < len(s.index) {
+		next = s.index[i].lsn
+	}
+	if lsn >= next {
+		return hi
+	}
+	return lo.at + int64(float64(lsn-lo.lsn)/float64(next-lo.lsn)*float64(hi-lo.at))
 }
 
 // bytesFrom is about how many bytes there are from a block on.

@@ -27,36 +27,6 @@ func (l *Log) BlockCRC(lsn uint64) (uint32, error) {
 	return r.crc, nil
 }
 
-// BytesSince returns about how many bytes of the files hold lsn and what comes
-// behind it: to the distance of two marks.
-func (l *Log) BytesSince(lsn uint64) (n int64) {
-	d := &l.dir
-	d.segMu.Lock()
-	defer d.segMu.Unlock()
-	for i := len(d.segments) - 1; i >= 0; i-- {
-		s := d.segments[i]
-		if s.first > lsn {
-			n += s.bytes
-			continue
-		}
-		if s.last < lsn {
-			return n
-		}
-		// Between two marks ops are taken to be of one size.
-		lo, hi := s.around(func(m *mark) bool { return m.lsn > lsn })
-		next := s.last + 1
-		if j := sort.Search(len(s.index), func(j int) bool { return s.index[j].lsn > lsn }); j < len(s.index) {
-			next = s.index[j].lsn
-		}
-		if next > lo.lsn {
-			part := float64(lsn-lo.lsn) / float64(next-lo.lsn)
-			return n + s.bytes - lo.at - int64(part*float64(hi-lo.at))
-		}
-		return n + s.bytes - lo.at
-	}
-	return n
-}
-
 // FirstAt returns the LSN of the first op, of those that readers may read, whose
 // block was opened at or after a time in unix milliseconds; the next LSN if there
 // is none. It reads a few blocks.

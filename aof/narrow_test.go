@@ -252,7 +252,7 @@ func TestFirstAt(t *testing.T) {
 	}
 }
 
-func TestBlockCRCAndBytesSince(t *testing.T) {
+func TestBlockCRCAndBytesFrom(t *testing.T) {
 	opt := testOptions(vfs.NewMem())
 	opt.SegmentBytes = 300 << 10
 	l, _ := openLog(t, opt)
@@ -281,7 +281,7 @@ func TestBlockCRCAndBytesSince(t *testing.T) {
 		}
 		// All ops are of about one size.
 		exact := total - total*int64(lsn-1)/8000
-		if got := again.BytesSince(lsn); got < exact-8<<10 || got > exact+8<<10 {
+		if got := again.BytesFrom(lsn); got < exact-8<<10 || got > exact+8<<10 {
 			t.Fatalf("LSN %d: %d bytes behind it, not %d", lsn, got, exact)
 		}
 	}

@@ -24,6 +24,13 @@ type Archive interface {
 	Segments() []Segment
 	// BytesFrom is about how many bytes the log has from the op lsn on.
 	BytesFrom(lsn uint64) int64
+	// FirstAt is the LSN of the first op whose block was opened at or after a time
+	// in unix milliseconds; OldestLSN if all were, Last()+1 if none was. It does not
+	// read the log from its beginning.
+	FirstAt(unixMs int64) (uint64, error)
+	// BlockCRC is the checksum of the block that holds lsn, which must be durable.
+	// The error matches ErrTruncated if the log does not reach back to it.
+	BlockCRC(lsn uint64) (uint32, error)
 	// MemoryBytes is what the recent log takes in memory.
 	MemoryBytes() int64
 	// SetFloor says that no reader needs ops below lsn; OldestLSN then may lie

@@ -70,6 +70,8 @@ func ReplyError(err error) *resp.Error {
 	var reply *resp.Error
 	var resync *ResyncError
 	var notFound *NotFoundError
+	var stale *HoldStaleError
+	var broken *HoldBrokenError
 	switch {
 	case errors.As(err, &reply):
 		return reply
@@ -77,6 +79,10 @@ func ReplyError(err error) *resp.Error {
 		return &resp.Error{Code: "FEEDRESYNC", Text: resync.Error()[len("FEEDRESYNC "):]}
 	case errors.As(err, &notFound):
 		return &resp.Error{Code: "FEEDNOTFOUND", Text: notFound.Error()[len("FEEDNOTFOUND "):]}
+	case errors.As(err, &stale):
+		return &resp.Error{Code: "HOLDSTALE", Text: stale.Error()[len("HOLDSTALE "):]}
+	case errors.As(err, &broken):
+		return &resp.Error{Code: "HOLDBROKEN", Text: broken.Error()[len("HOLDBROKEN "):]}
 	}
 	return &resp.Error{Code: "ERR", Text: err.Error()}
 }

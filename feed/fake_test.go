@@ -2,6 +2,7 @@ package feed
 
 import (
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"sort"
@@ -174,6 +175,31 @@ func (l *fakeLog) SetFloor(lsn uint64) {
 }
 
 func (l *fakeLog) RemoveDropped() {}
+
+func (l *fakeLog) FirstAt(unixMs int64) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		if e.ops > 0 && e.first >= l.oldest && e.unixMs >= unixMs {
+			return e.first, nil
+		}
+	}
+	return l.last + 1, nil
+}
+
+func (l *fakeLog) BlockCRC(lsn uint64) (uint32, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		if e.first <= lsn && lsn < e.first+uint64(e.ops) {
+			if e.first < l.oldest {
+				return 0, ErrTruncated
+			}
+			return crc32.ChecksumIEEE(e.payload), nil
+		}
+	}
+	return 0, fmt.Errorf("no block holds LSN %d", lsn)
+}
 
 func (l *fakeLog) MemoryBytes() int64 { return 12345 }
 

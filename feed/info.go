@@ -20,6 +20,8 @@ type Info struct {
 	// others, is read from.
 	MemoryBytes, DiskBytes int64
 	Lineage                []PastGeneration
+	// Holds are those on this stream.
+	Holds []HoldInfo
 	// Waiting is the number of readers that wait for the next frame.
 	Waiting int
 }
@@ -60,6 +62,9 @@ func (s *Source) Info(stream int) (Info, error) {
 			info.Lineage = append(info.Lineage, PastGeneration{g.number, g.end, g.endLSN, g.why})
 		}
 	}
+	if h := s.holds.Load(); h != nil {
+		info.Holds = h.List(stream)
+	}
 	return info, nil
 }
 
@@ -73,6 +78,9 @@ func (s *Source) Tend(nowMs int64) {
 	if !s.opt.NeverDurable {
 		// A DURABLE reader could not have read what is not fsynced yet.
 		floor = min(floor, s.archive.Durable()+1)
+	}
+	if h := s.holds.Load(); h != nil {
+		h.tend(floor)
 	}
 	if floor > 0 {
 		s.pins.setFloor(s.archive, floor)

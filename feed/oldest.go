@@ -5,9 +5,18 @@ import "errors"
 // Oldest returns the oldest cursor of a stream that is still served, in
 // whichever generation it lies.
 func (s *Source) Oldest(stream int) (Cursor, error) {
+	return s.cursorOf(stream, func() (uint64, error) { return s.archive.OldestLSN(), nil })
+}
+
+// cursorOf returns the cursor at the LSN that find returns, which is asked again
+// if the log is shortened meanwhile.
+func (s *Source) cursorOf(stream int, find func() (uint64, error)) (Cursor, error) {
 	for attempt := 1; ; attempt++ {
-		lsn := s.archive.OldestLSN()
-		at, err := s.CursorAt(stream, lsn)
+		lsn, err := find()
+		var at Cursor
+		if err == nil {
+			at, err = s.CursorAt(stream, lsn)
+		}
 		if errors.Is(err, ErrTruncated) && attempt < seekAttempts {
 			continue
 		}

@@ -33,7 +33,8 @@ type Source struct {
 	followers followers
 	segments  segmentOffsets
 	pins      pins
-	scanTime  time.Duration // MaxScanTime, less in tests
+	scanTime  time.Duration         // MaxScanTime, less in tests
+	holds     atomic.Pointer[Holds] // nil without a log
 	closed    chan struct{}
 	close     sync.Once
 }

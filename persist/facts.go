@@ -21,8 +21,8 @@ import (
 // Lines end with '\n', values are separated by one space, and the last line
 // covers every byte before it.
 
-// maxFactFileBytes bounds what is read of a fact file. The largest one, a
-// sidecar with 64 past generations of the longest numbers, has under 7 KiB.
+// maxFactFileBytes bounds what is read of a fact file but feed-holds. The largest
+// one, a sidecar with 64 past generations of the longest numbers, has under 7 KiB.
 const maxFactFileBytes = 64 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -176,17 +176,21 @@ func splitFact(file string, number int, text string) factLine {
 // readFactFile returns the content of a file, whose size it bounds. The error
 // of a file that is not there matches fs.ErrNotExist.
 func readFactFile(fs vfs.FS, name string) (data []byte, err error) {
+	return readBounded(fs, name, maxFactFileBytes)
+}
+
+func readBounded(fs vfs.FS, name string, most int64) (data []byte, err error) {
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(f, maxFactFileBytes+1))
+	data, err = io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(data) > maxFactFileBytes {
-		return nil, &FileError{File: name, Reason: fmt.Sprintf("it is larger than %d bytes", maxFactFileBytes)}
+	if int64(len(data)) > most {
+		return nil, &FileError{File: name, Reason: fmt.Sprintf("it is larger than %d bytes", most)}
 	}
 	return data, nil
 }

@@ -41,6 +41,7 @@ type Config struct {
 	FeedBacklogBytes   Int
 	FeedRetentionBytes Int
 	FeedRetentionMs    Int // 0: no bound by age
+	FeedHoldMaxBytes   Int
 
 	// Memory and encodings.
 	MaxMemoryBytes            Int // 0: no bound

@@ -28,6 +28,16 @@ func (a archive) BytesFrom(lsn uint64) int64 { return a.log.BytesFrom(lsn) }
 func (a archive) SetFloor(lsn uint64)        { a.log.SetFloor(lsn) }
 func (a archive) RemoveDropped()             { a.log.RemoveDropped() }
 
+func (a archive) FirstAt(unixMs int64) (uint64, error) {
+	lsn, err := a.log.FirstAt(unixMs)
+	return lsn, truncated(err)
+}
+
+func (a archive) BlockCRC(lsn uint64) (uint32, error) {
+	crc, err := a.log.BlockCRC(lsn)
+	return crc, truncated(err)
+}
+
 func (a archive) Segments() []feed.Segment {
 	segs := a.log.Segments()
 	out := make([]feed.Segment, len(segs))

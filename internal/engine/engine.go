@@ -38,6 +38,8 @@ type Options struct {
 	FeedMemoryBytes int64
 	FeedDiskBytes   int64
 	FeedAgeMs       int64
+	// FeedHoldBytes is how much log a hold keeps at most.
+	FeedHoldBytes int64
 	// SegmentBytes is the size at which a segment of the log is closed; 0 takes
 	// the log's default.
 	SegmentBytes int64
@@ -189,11 +191,13 @@ func (e *Engine) Close() error {
 	close(e.stop)
 	e.background.Wait()
 	e.source.Close()
+	heldErr := e.saveHolds()
 	tail, err := e.log.Close()
 	if err == nil && e.contract != nil && !e.opt.NoFeed {
 		next := e.source.NextOffsets()
 		err = e.contract.Close(persist.Tail{LSN: tail.LSN, CRC: tail.CRC, Inode: tail.Inode}, next)
 	}
+	err = errors.Join(err, heldErr)
 	if e.lock != nil {
 		err = errors.Join(err, e.lock.Close())
 	}

@@ -189,8 +189,12 @@ func (e *Engine) openFiles() error {
 	if err != nil {
 		return err
 	}
+	holds, err := e.readHolds()
+	if err != nil {
+		return err
+	}
 	counted := feed.NewRecovery(manifest.Shards, sidecars.Starts())
-	facts, err := e.recover(counted, sidecars)
+	facts, err := e.recover(counted, max(sidecars.KnownDurableLSN(), holds.DurableLSN))
 	if err != nil {
 		return err
 	}
@@ -203,6 +207,9 @@ func (e *Engine) openFiles() error {
 	history := e.contract.History()
 	e.report.Resumed, e.report.Reason = history.Resumed, history.Reason
 	if err := e.source.Open(e.archive(), history, counted); err != nil {
+		return err
+	}
+	if err := e.openHolds(holds); err != nil {
 		return err
 	}
 	if e.report.Log.Foreign || e.report.repaired() {
@@ -254,11 +261,12 @@ func (e *Engine) readSidecars() (s *persist.Sidecars, newHistory string, err err
 	return s, "", err
 }
 
-// recover loads the log into the keyspace and returns what it found.
-func (e *Engine) recover(counted *feed.Recovery, sidecars *persist.Sidecars) (facts persist.Recovered, err error) {
+// recover loads the log, which is known to have been durable up to an LSN, into
+// the keyspace and returns what it found.
+func (e *Engine) recover(counted *feed.Recovery, knownDurable uint64) (facts persist.Recovered, err error) {
 	l := newLoader(e, e.set, counted)
 	opt := e.logOptions()
-	opt.KnownDurableLSN = sidecars.KnownDurableLSN()
+	opt.KnownDurableLSN = knownDurable
 	log, report, err := aof.Recover(opt, e.opt.Recover, l)
 	if report != nil {
 		e.report.Log = *report

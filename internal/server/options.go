@@ -21,7 +21,8 @@ func engineOptions(cfg *config.Config, log *slog.Logger) engine.Options {
 		Dir: cfg.Dir.Load(), Shards: int(cfg.Shards.Load()), DBs: int(cfg.Databases.Load()),
 		NoFile: !cfg.AppendOnly.Load(), Fsync: fsyncPolicy(cfg), NoFeed: !cfg.Feed.Load(),
 		FeedMemoryBytes: cfg.FeedBacklogBytes.Load(), FeedDiskBytes: cfg.FeedRetentionBytes.Load(), FeedAgeMs: cfg.FeedRetentionMs.Load(),
-		Recover: recoverMode(cfg), Rewrite: rewriteRule(cfg), Foreign: exec.RunForeign(all.Table()), Logger: log, Version: Version(),
+		FeedHoldBytes: cfg.FeedHoldMaxBytes.Load(),
+		Recover:       recoverMode(cfg), Rewrite: rewriteRule(cfg), Foreign: exec.RunForeign(all.Table()), Logger: log, Version: Version(),
 	}
 }
 

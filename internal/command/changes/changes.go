@@ -69,15 +69,21 @@ func (f *family) changes() *command.Spec {
 	}
 	help := sub("help", 2, "", "Lists the subcommands.", "O(1)", nil)
 	help.Run = runHelp
+	// It waits for the disk, which must not be under the locks of an EXEC.
+	hold := alone(sub("hold", -3, "<SET name stream generation offset [EPOCH n] | DEL name [stream] | LIST>",
+		"Keeps the log from a consumer's cursor on, gives it up, or lists who does.", "O(1); LIST: O(N) for N holds", f.hold))
+	hold.Flags &^= command.ReadOnly
 	return &command.Spec{
 		Name: "changes", Arity: -2, Group: "feed", Since: "0.1.0", Complexity: "Depends on the subcommand.",
 		Summary: "Commands of the change feed.", Differences: "Redis has nothing like it.",
 		Sub: []*command.Spec{
+			sub("at", 4, "stream unix-ms", "Answers the first cursor that was stamped at or after a time.", "O(log(N)) for N segments and blocks of the history", f.at),
 			alone(sub("credit", 4, "stream n", "Lets a subscription with WINDOW send more messages.", "O(1)", f.credit)),
 			alone(sub("digest", -3, "stream [PREFIX p]", "Answers a digest of the keys of the selected database, and the cursor that it belongs to.",
 				"O(N) for N keys of the database and their elements", f.digest)),
 			sub("get", 5, "stream generation offset", "Answers the whole commit that holds a frame.", "O(N) for N frames of the commit", f.get),
 			help,
+			hold,
 			sub("info", -2, "[stream]", "Describes a stream, ALL by default.", "O(1)", f.info),
 			sub("last", 2, "", "Answers the cursors after this connection's last write.", "O(N) for N streams written to", f.last),
 			sub("oldest", 3, "stream", "Answers the oldest cursor that is served.", "O(1)", f.oldest),
@@ -88,6 +94,8 @@ func (f *family) changes() *command.Spec {
 				"Has what follows a cursor pushed, and goes on with what is written.", "O(N) for N frames looked at", f.subscribe)),
 			sub("tail", 3, "stream", "Answers the cursor at which a fresh reader starts.", "O(1)", f.tail),
 			alone(sub("unsubscribe", -2, "[stream]", "Ends one subscription of this connection, or all.", "O(N) for N subscriptions", f.unsubscribe)),
+			sub("wait", -6, "stream generation offset timeout-ms [HOLD name]",
+				"Waits until the stream is served up to a cursor, or a hold has passed it.", "O(1)", f.wait),
 		},
 	}
 }
@@ -253,6 +261,13 @@ func runHelp(c *command.Ctx) {
 		"UNSUBSCRIBE [<stream>]", "    End one subscription of this connection, or all.",
 		"GET <stream> <generation> <offset>", "    Return the whole commit that holds this offset: [first, last, frames].",
 		"DIGEST <stream> [PREFIX <p>]", "    Return [generation, offset, keys, digest] of the selected database as of that cursor.",
+		"AT <stream> <unix-ms>", "    Return [generation, offset]: the first cursor stamped at or after a time.",
+		"WAIT <stream> <generation> <offset> <timeout-ms> [HOLD <name>]",
+		"    Wait until the stream is served up to there, or that hold has passed it: 1, or 0 on timeout (0 = a minute).",
+		"HOLD SET <name> <stream> <generation> <offset> [EPOCH <n>]", "    Keep the log from there on, also over restarts, up to feed-hold-max-bytes.",
+		holdLimits(),
+		"HOLD DEL <name> [<stream>]", "    Keep it no more; returns how many holds there were.",
+		"HOLD LIST", "    Return what is known of each hold.",
 		"LAST", "    Return [stream, generation, next-offset] after the last write of this connection, once per stream.",
 		"INFO [<stream>]", "    Return what is known of a stream.",
 		"<stream> is a shard number or ALL.",

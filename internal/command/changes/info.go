@@ -29,7 +29,7 @@ func (f *family) info(c *command.Ctx) {
 		w.BulkString(name)
 		w.Int(n)
 	}
-	w.Map(11)
+	w.Map(12)
 	w.BulkString("stream")
 	w.BulkString(f.source.StreamName(stream))
 	num("generation", int64(info.Generation))
@@ -43,6 +43,8 @@ func (f *family) info(c *command.Ctx) {
 	num("waiting", int64(info.Waiting))
 	w.BulkString("lineage")
 	writeLineage(w, info.Lineage)
+	w.BulkString("holds")
+	f.writeHolds(w, info.Holds)
 	f.describeSubscribers(w, stream)
 }
 

@@ -1,0 +1,72 @@
+package feed
+
+// placeOf returns the LSN of an op before which nothing is needed to serve what
+// follows a cursor. The errors are those of Since.
+func (s *Source) placeOf(stream int, at Cursor) (lsn uint64, err error) {
+	if lsn, ok := s.caughtUp(stream, at); ok {
+		return lsn, nil
+	}
+	lsn, _, err = s.firstBehind(stream, at)
+	return lsn, err
+}
+
+// caughtUp returns, for a cursor behind which there is no frame, an LSN before
+// which there is none either.
+func (s *Source) caughtUp(stream int, at Cursor) (lsn uint64, ok bool) {
+	v := s.view.Load()
+	for {
+		g, ok := v.find(stream, at.Generation)
+		switch {
+		case !ok:
+			return 0, false
+		case g.ended && at.Offset == g.end:
+			at = Cursor{g.next, 0}
+		case g.ended:
+			return 0, false
+		default:
+			// The end was read after the LSN, so it covers no less.
+			return g.endLSN + 1, at.Offset == g.end
+		}
+	}
+}
+
+// firstBehind returns the LSN of the commit that holds the first frame behind a
+// cursor, and its time; the LSN behind the last op and 0 if there is none. The
+// errors are those of Since.
+func (s *Source) firstBehind(stream int, at Cursor) (lsn uint64, unixMs int64, err error) {
+	rd := read{source: s, req: &Request{Stream: stream, Cursor: at}, at: at}
+	for {
+		g, ok := s.view.Load().find(stream, at.Generation)
+		switch {
+		case !ok:
+			return 0, 0, rd.resync(&ResyncError{Reason: ReasonGeneration})
+		case g.ended && at.Offset > g.end:
+			return 0, 0, rd.resync(&ResyncError{Reason: ReasonLost})
+		case at.Offset > g.end:
+			return 0, 0, ErrAhead
+		case g.ended && at.Offset == g.end:
+			at = Cursor{g.next, 0}
+			continue
+		}
+		sc, err := s.seek(stream, &g, at.Offset, g.endLSN)
+		if err != nil {
+			return 0, 0, rd.resync(err)
+		}
+		defer sc.close()
+		there, err := sc.fill()
+		if err != nil {
+			return 0, 0, rd.resync(err)
+		}
+		if there {
+			unixMs = sc.unixMs
+		}
+		return sc.pos.lsn, unixMs, nil
+	}
+}
+
+// At returns the first cursor of a stream, in the order of the log, whose frame
+// was stamped at or after a time in unix milliseconds: the oldest one that is
+// served if all were, the tail if none was.
+func (s *Source) At(stream int, unixMs int64) (Cursor, error) {
+	return s.cursorOf(stream, func() (uint64, error) { return s.archive.FirstAt(unixMs) })
+}

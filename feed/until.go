@@ -1,0 +1,73 @@
+package feed
+
+import (
+	"context"
+	"time"
+)
+
+// WaitUntil waits until the stream serves up to a cursor or, if hold is not
+// empty, until the hold of that name has passed it. It returns false at the
+// timeout, of MaxBlock at most, and ctx.Err() if ctx ends.
+//
+// The errors are *ResyncError for a cursor that is not of the stream's history,
+// *NoHoldError, *HoldBrokenError and ErrClosed.
+func (s *Source) WaitUntil(ctx context.Context, stream int, at Cursor, hold string, timeout time.Duration) (bool, error) {
+	var token, all <-chan struct{}
+	list := &s.waiting[stream]
+	if hold == "" {
+		token, all = list.token, list.join()
+		defer list.leave()
+	}
+	// A frame or a move that comes after the look closes all.
+	reached, moved, err := s.reached(stream, at, hold)
+	if err != nil || reached || timeout <= 0 {
+		return reached, err
+	}
+	timer := time.NewTimer(min(timeout, MaxBlock))
+	defer timer.Stop()
+	for {
+		if hold != "" {
+			all = moved
+		}
+		select {
+		case <-token:
+			list.wakeOthers()
+			all = list.current()
+		case <-all:
+			all = list.current()
+		case <-timer.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-s.closed:
+			return false, ErrClosed
+		}
+		if reached, moved, err = s.reached(stream, at, hold); err != nil || reached {
+			return reached, err
+		}
+	}
+}
+
+// reached reports whether what WaitUntil waits for is the case. If not, and a
+// hold is awaited, moved is closed when it may have moved.
+func (s *Source) reached(stream int, at Cursor, hold string) (_ bool, moved <-chan struct{}, err error) {
+	rd := read{source: s, req: &Request{Stream: stream, Cursor: at}, at: at}
+	g, ok := s.view.Load().find(stream, at.Generation)
+	switch {
+	case !ok:
+		return false, nil, rd.resync(&ResyncError{Reason: ReasonGeneration})
+	case g.ended && at.Offset > g.end:
+		return false, nil, rd.resync(&ResyncError{Reason: ReasonLost})
+	case hold == "":
+		return at.Offset <= g.end, nil, nil
+	}
+	h := s.holds.Load()
+	if h == nil {
+		return false, nil, ErrHoldNeedsLog
+	}
+	stands, moved, err := h.Position(hold, stream)
+	if err != nil {
+		return false, nil, err
+	}
+	return !stands.before(at), moved, nil
+}
