@@ -130,6 +130,19 @@ func (m *Mem) Used() int64 {
 	return m.used
 }
 
+// Free implements FS: what the quota leaves.
+func (m *Mem) Free(dir string) (bytes int64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return 0, ErrDead
+	}
+	if _, err := m.findDir(dir); err != nil {
+		return 0, pathError(OpStat, dir, err)
+	}
+	return m.room(), nil
+}
+
 // room is the number of bytes that can still be written.
 func (m *Mem) room() int64 {
 	if m.quota == noQuota {

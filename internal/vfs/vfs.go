@@ -85,6 +85,9 @@ type FS interface {
 	// Lock takes the exclusive lock of a file, which it makes if there is none, and holds it until the result is closed
 	// or the process ends. It does not wait: the error is ErrLocked while anyone else has it.
 	Lock(name string) (io.Closer, error)
+	// Free is how many bytes can still be written to the file system that holds a directory; math.MaxInt64 where nobody
+	// can tell. Others may take them meanwhile.
+	Free(dir string) (bytes int64, err error)
 }
 
 // tempSuffix marks a file that WriteFileAtomic has not finished.
