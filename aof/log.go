@@ -18,6 +18,7 @@ package aof
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,7 @@ func newLog(opt Options) *Log {
 	l.policy.Store(int32(opt.Policy))
 	l.mem.chunkBytes = opt.chunkBytes()
 	l.mem.blockBytes = opt.BlockBytes
+	l.mem.keep = math.MaxUint64
 	l.writer.init()
 	l.syncer.init()
 	l.dir.init(opt)

@@ -16,6 +16,7 @@ type memory struct {
 	gone   int // number of chunks dropped from the front, ever
 	open   bool
 	bytes  int64
+	keep   uint64 // from this LSN on nothing is dropped
 
 	// The first block that is not written yet.
 	nextChunk int // counts from the first chunk ever
@@ -135,11 +136,14 @@ func (m *memory) push() {
 }
 
 // trim drops written chunks from the front while the queue is larger than
-// limit. The last chunk stays.
+// limit. What is to be kept stays, and the last chunk.
 func (m *memory) trim(limit int64, written bool) {
 	n := 0
 	for len(m.chunks)-n > 1 && m.bytes > limit && (written || m.gone+n < m.nextChunk) {
 		c := m.chunks[n]
+		if c.blocks[len(c.blocks)-1].next() > m.keep {
+			break
+		}
 		m.bytes -= int64(len(c.buf)) + c.bytes
 		m.release(c)
 		n++

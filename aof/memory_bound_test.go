@@ -2,6 +2,7 @@ package aof
 
 import (
 	"errors"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -121,6 +122,38 @@ func TestLargeCommitsAreLetGo(t *testing.T) {
 	held := int64(len(r.chunk.buf)) + r.chunk.bytes
 	if most := 2*int64(l.mem.chunkBytes) + 2*int64(len(value)); held > most {
 		t.Errorf("a reader holds %d bytes, and %d are allowed", held, most)
+	}
+	l.mustClose()
+}
+
+// TestMemoryIsKept asks a log without files for more than it keeps by itself.
+func TestMemoryIsKept(t *testing.T) {
+	l, _ := openLog(t, Options{NoFile: true, MemoryBytes: 1 << 20, NowMs: func() int64 { return 1 }})
+	value := strings.Repeat("x", 10<<10)
+	write := func() {
+		for range 1000 {
+			l.set(0, "k", value)
+		}
+	}
+	write()
+	from := l.Last() + 1
+	l.Keep(from)
+	write()
+	if oldest, n := l.OldestLSN(), l.Status().MemoryBytes; oldest > from || n < 10<<20 {
+		t.Errorf("from LSN %d on all is to be kept, and what is kept begins with %d, in %d bytes", from, oldest, n)
+	}
+	r, err := l.NewReader(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	l.Keep(from + 500)
+	if oldest := l.OldestLSN(); oldest <= from || oldest > from+500 {
+		t.Errorf("from LSN %d on all is to be kept, and what is kept begins with %d", from+500, oldest)
+	}
+	l.Keep(math.MaxUint64)
+	if n := l.Status().MemoryBytes; n > 2<<20 {
+		t.Errorf("nothing is to be kept, and %d bytes are", n)
 	}
 	l.mustClose()
 }

@@ -163,6 +163,19 @@ func (d *directory) oldest(next uint64) uint64 {
 	return next
 }
 
+// Keep says that readers need all from lsn on, for now: a log without files keeps
+// it in memory, however much that is. One with files is told by SetFloor what may
+// go.
+func (l *Log) Keep(lsn uint64) {
+	if !l.opt.NoFile {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mem.keep = lsn
+	l.mem.trim(l.opt.MemoryBytes, true)
+}
+
 // SetFloor says that no reader needs ops below lsn. Readers no longer find the
 // segments wholly below it that recovery does not need either; RemoveDropped
 // takes their files away. A floor that goes down again keeps what is still
