@@ -39,6 +39,9 @@ type Archive interface {
 	SetFloor(lsn uint64)
 	// RemoveDropped removes from disk what SetFloor let go of.
 	RemoveDropped()
+	// Keep says that a log in memory drops nothing from lsn on, however much that
+	// takes.
+	Keep(lsn uint64)
 }
 
 // ArchiveReader reads the log forward.

@@ -27,6 +27,7 @@ type fakeLog struct {
 	durable uint64      // guarded by mu
 	oldest  uint64      // guarded by mu
 	floor   uint64      // guarded by mu
+	kept    uint64      // as Keep said; guarded by mu
 	nowMs   int64
 	noFile  bool
 
@@ -157,6 +158,12 @@ func (l *fakeLog) BytesFrom(lsn uint64) (bytes int64) {
 		}
 	}
 	return bytes
+}
+
+func (l *fakeLog) Keep(lsn uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = lsn
 }
 
 // SetFloor lets go of what lies below the floor, by segments.

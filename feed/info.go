@@ -72,6 +72,7 @@ func (s *Source) Info(stream int) (Info, error) {
 // what readers hold that did not come back. It is called every second or so.
 func (s *Source) Tend(nowMs int64) {
 	s.cache.expire()
+	s.snapshots.tend()
 	last, before := s.archive.Last(), time.Now().Add(-maxFollowedIdle)
 	s.followers.each(func(f *Follower) { f.place.expire(last, before) })
 	floor := s.floor(nowMs)

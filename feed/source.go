@@ -35,6 +35,7 @@ type Source struct {
 	pins      pins
 	scanTime  time.Duration         // MaxScanTime, less in tests
 	holds     atomic.Pointer[Holds] // nil without a log
+	snapshots snapshots
 	closed    chan struct{}
 	close     sync.Once
 }
@@ -334,10 +335,11 @@ func (s *Source) Tail(stream int) Cursor {
 	return Cursor{Generation: l.draw + uint64(stream), Offset: l.nextOf(stream)}
 }
 
-// Close lets every reader that waits return ErrClosed and gives back what the
-// readers held of the log.
+// Close lets every reader that waits return ErrClosed, ends the snapshots, and
+// gives back what the readers held of the log.
 func (s *Source) Close() {
 	s.close.Do(func() { close(s.closed) })
+	s.snapshots.close()
 	s.cache.clear()
 	s.followers.each(func(f *Follower) { f.place.close() })
 }

@@ -43,6 +43,9 @@ type Config struct {
 	FeedRetentionMs    Int // 0: no bound by age
 	FeedHoldMaxBytes   Int
 
+	FeedSnapshotMaxBytes Int // 0: no bound
+	FeedSnapshotLogBytes Int // 0: no bound
+
 	// Memory and encodings.
 	MaxMemoryBytes            Int // 0: no bound
 	MaxMemoryPolicy           Enum[EvictionPolicy]

@@ -78,6 +78,9 @@ func (c *Config) register() {
 	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.").keep()
 	t.bytes(&c.FeedHoldMaxBytes, "feed-hold-max-bytes", 4*gib, 0, maxInt64, "Bytes of log that a hold of the feed (CHANGES HOLD) keeps at most, whatever the retention says. One whose consumer is further behind is broken once it keeps something, and writes go on. 0: holds keep nothing beyond the retention.").keep()
 
+	t.bytes(&c.FeedSnapshotMaxBytes, "feed-snapshot-max-bytes", 64*gib, 0, maxInt64, "Bytes on disk that the state may take which a subscriber with SNAPSHOT begins with; one that would take more ends. 0: no bound but 64 MiB that are left free.").keep()
+	t.bytes(&c.FeedSnapshotLogBytes, "feed-snapshot-log-bytes", gib, 0, maxInt64, "Bytes of log written since the cut of a snapshot that are kept for its readers, and for a minute after; beyond them it ends. 0: no bound. With appendonly no they are kept in memory.").keep()
+
 	t.group = "Memory and encodings"
 	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory at which keys are evicted, or writes refused. 0: no bound.").
 		noEffect("memory is not bounded: nothing is evicted yet, and no write is refused for it; a start or CONFIG SET with a bound is logged as a warning")

@@ -27,6 +27,7 @@ func (a archive) MemoryBytes() int64         { return a.log.Status().MemoryBytes
 func (a archive) BytesFrom(lsn uint64) int64 { return a.log.BytesFrom(lsn) }
 func (a archive) SetFloor(lsn uint64)        { a.log.SetFloor(lsn) }
 func (a archive) RemoveDropped()             { a.log.RemoveDropped() }
+func (a archive) Keep(lsn uint64)            { a.log.Keep(lsn) }
 
 func (a archive) FirstAt(unixMs int64) (uint64, error) {
 	lsn, err := a.log.FirstAt(unixMs)

@@ -40,6 +40,9 @@ type Options struct {
 	FeedAgeMs       int64
 	// FeedHoldBytes is how much log a hold keeps at most.
 	FeedHoldBytes int64
+	// SnapshotMaxBytes bounds the file of a snapshot that readers of the feed take,
+	// and SnapshotLogBytes the log that is kept for one; 0 sets no limit.
+	SnapshotMaxBytes, SnapshotLogBytes int64
 	// SegmentBytes is the size at which a segment of the log is closed; 0 takes
 	// the log's default.
 	SegmentBytes int64

@@ -89,6 +89,7 @@ func Open(opt Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.openSnapshots()
 	e.report.Took = time.Since(start)
 	e.logReport()
 	if !opt.Offline {
@@ -181,6 +182,9 @@ func (e *Engine) openFiles() error {
 	}
 	manifest, err := e.readManifest()
 	if err != nil {
+		return err
+	}
+	if err := e.removeSpools(); err != nil {
 		return err
 	}
 	e.newSet(manifest.Shards)

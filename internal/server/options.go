@@ -23,6 +23,7 @@ func engineOptions(cfg *config.Config, log *slog.Logger) engine.Options {
 		FeedMemoryBytes: cfg.FeedBacklogBytes.Load(), FeedDiskBytes: cfg.FeedRetentionBytes.Load(), FeedAgeMs: cfg.FeedRetentionMs.Load(),
 		FeedHoldBytes: cfg.FeedHoldMaxBytes.Load(),
 		Recover:       recoverMode(cfg), Rewrite: rewriteRule(cfg), Foreign: exec.RunForeign(all.Table()), Logger: log, Version: Version(),
+		SnapshotMaxBytes: cfg.FeedSnapshotMaxBytes.Load(), SnapshotLogBytes: cfg.FeedSnapshotLogBytes.Load(),
 	}
 }
 
