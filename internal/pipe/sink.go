@@ -92,6 +92,8 @@ var sinks = map[string]func(t *Target) (Sink, error){
 	"file":   openFile,
 	"http":   openWebhook,
 	"https":  openWebhook,
+	"kafka":  openKafka,
+	"kafkas": openKafka,
 	"redis":  openRedis,
 	"rediss": openRedis,
 	"stdout": openStdout,

@@ -33,7 +33,7 @@ var levels = []level{
 	},
 	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer"}, banned: []string{"kevy/internal/script"}},
 	6: {packages: []string{".", "internal/server"}},
-	7: {packages: []string{"statestore", "listen", "internal/pipe", "cmd/kevy-server"}, shared: []string{"kevy/internal/pipe"}},
+	7: {packages: []string{"statestore", "listen", "internal/pipe", "internal/pipe/*", "cmd/kevy-server"}, shared: []string{"kevy/internal/pipe", "kevy/internal/pipe/kafka"}},
 }
 
 // onlyUsers says which package alone may import a library; the empty name is
@@ -45,6 +45,7 @@ var onlyUsers = map[string]string{
 	"github.com/yuin/gopher-lua": "kevy/internal/script",
 	"github.com/schollz":         "kevy/cmd/kevy-server",
 	"github.com/redis/go-redis":  "",
+	"github.com/twmb/franz-go":   "kevy/internal/pipe/kafka",
 	"go.uber.org/goleak":         "",
 }
 
