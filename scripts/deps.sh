@@ -3,7 +3,7 @@
 # them. It succeeds if all are there. Tests that miss a program are skipped, unless KEVY_REQUIRE_TOOLS is set.
 set -u
 
-packages=(redis-server redis-tools tcl gcc libc6-dev dpkg-dev strace python3-redis iproute2)
+packages=(redis-server redis-tools tcl gcc libc6-dev dpkg-dev strace python3-redis iproute2 curl)
 
 # installed reports whether what the tests use of a package is there, however it came.
 installed() {

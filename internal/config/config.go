@@ -42,6 +42,8 @@ type Config struct {
 	FeedRetentionBytes Int
 	FeedRetentionMs    Int // 0: no bound by age
 	FeedHoldMaxBytes   Int
+	HTTPPort           Int // 0: none
+	HTTPMaxClients     Int
 
 	FeedSnapshotMaxBytes Int // 0: no bound
 	FeedSnapshotLogBytes Int // 0: no bound

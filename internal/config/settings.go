@@ -77,6 +77,8 @@ func (c *Config) register() {
 	t.bytes(&c.FeedRetentionBytes, "feed-retention-bytes", gib, 0, maxInt64, "Bytes of log kept on disk for readers of the feed alone, beyond what recovery needs.").keep()
 	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.").keep()
 	t.bytes(&c.FeedHoldMaxBytes, "feed-hold-max-bytes", 4*gib, 0, maxInt64, "Bytes of log that a hold of the feed (CHANGES HOLD) keeps at most, whatever the retention says. One whose consumer is further behind is broken once it keeps something, and writes go on. 0: holds keep nothing beyond the retention.").keep()
+	t.int(&c.HTTPPort, "http-port", 0, 0, 65535, "TCP port on which the feed is served over HTTP, on the addresses of bind and to whom protected-mode lets in. 0: no HTTP.")
+	t.int(&c.HTTPMaxClients, "http-maxclients", 1000, 1, math.MaxUint32, "HTTP connections at once, beside maxclients; more are refused.")
 
 	t.bytes(&c.FeedSnapshotMaxBytes, "feed-snapshot-max-bytes", 64*gib, 0, maxInt64, "Bytes on disk that the state may take which a subscriber with SNAPSHOT begins with; one that would take more ends. 0: no bound but 64 MiB that are left free.").keep()
 	t.bytes(&c.FeedSnapshotLogBytes, "feed-snapshot-log-bytes", gib, 0, maxInt64, "Bytes of log written since the cut of a snapshot that are kept for its readers, and for a minute after; beyond them it ends. 0: no bound. With appendonly no they are kept in memory.").keep()

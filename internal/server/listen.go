@@ -18,7 +18,12 @@ import (
 
 // listen opens the addresses of the setting bind. A port of 0 is one free port,
 // the same for all.
-func listen(bind []string, port int64) (out []net.Listener, err error) {
+func listen(bind []string, port int64) ([]net.Listener, error) {
+	return listenAs(bind, port, "--port (--port 0 takes a free one)")
+}
+
+// listenAs is listen, which says what to change if the port is taken.
+func listenAs(bind []string, port int64, change string) (out []net.Listener, err error) {
 	text := strconv.FormatInt(port, 10)
 	var lc net.ListenConfig
 	for _, word := range bind {
@@ -35,7 +40,7 @@ func listen(bind []string, port int64) (out []net.Listener, err error) {
 		case optional && errors.Is(err, syscall.EADDRNOTAVAIL), unsupported(err):
 		case errors.Is(err, syscall.EADDRINUSE):
 			closeAll(out)
-			return nil, fmt.Errorf("address %s is taken by another program: stop that one, or choose another with --port (--port 0 takes a free one)", addr)
+			return nil, fmt.Errorf("address %s is taken by another program: stop that one, or choose another with %s", addr, change)
 		default:
 			closeAll(out)
 			return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)

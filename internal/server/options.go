@@ -98,5 +98,6 @@ func (s *Server) watchConfig() error {
 	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
 	cfg.OnChange(s.rebind, &cfg.Bind, &cfg.Port)
+	cfg.OnChange(s.rebindHTTP, &cfg.Bind, &cfg.HTTPPort)
 	return errors.Join(lengths(), encodings(), uses(), sketches())
 }

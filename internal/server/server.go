@@ -34,6 +34,7 @@ type Server struct {
 	shutdown   chan struct{} // closed by SHUTDOWN
 	stopOnce   sync.Once
 	ports      ports
+	web        web
 	limits     atomic.Pointer[resp.Limits] // of what clients send
 
 	writeTimeout time.Duration
@@ -54,9 +55,15 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 	if err != nil {
 		return err
 	}
+	webListeners, err := listenHTTP(cfg, log)
+	if err != nil {
+		closeAll(listeners)
+		return err
+	}
 	store, err := engine.Open(engineOptions(cfg, log))
 	if err != nil {
 		closeAll(listeners)
+		closeAll(webListeners)
 		return advise(err)
 	}
 	defer func() {
@@ -67,8 +74,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 	s := newServer(cfg, log, store)
 	if err := s.watchConfig(); err != nil {
 		closeAll(listeners)
+		closeAll(webListeners)
 		return err
 	}
+	s.openHTTP(webListeners)
 	return s.serve(ctx, listeners, ready)
 }
 
@@ -114,6 +123,7 @@ func (s *Server) Shutdown() { s.stopOnce.Do(func() { close(s.shutdown) }) }
 // stop closes the listeners and every connection and waits for their ends.
 func (s *Server) stop() {
 	s.closePorts()
+	s.closeHTTP()
 	s.mu.Lock()
 	s.closed = true
 	for _, c := range s.clients {

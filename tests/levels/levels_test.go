@@ -31,7 +31,7 @@ var levels = []level{
 		shared:   []string{"kevy/internal/config", "kevy/internal/rdb"},
 		banned:   []string{"kevy/internal/engine", "net"},
 	},
-	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer"}, banned: []string{"kevy/internal/script"}},
+	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer", "internal/feedhttp"}, banned: []string{"kevy/internal/script"}},
 	6: {packages: []string{".", "internal/server"}},
 	7: {packages: []string{"statestore", "listen", "internal/pipe", "internal/pipe/*", "cmd/kevy-server"}, shared: []string{"kevy/internal/pipe", "kevy/internal/pipe/kafka"}},
 }

@@ -1,0 +1,184 @@
+// Package feedhttp serves the change feed over plain HTTP, as JSON lines or as
+// server-sent events, to programs without a Redis client. docs/http.md is its
+// contract.
+package feedhttp
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"kevy/feed"
+)
+
+// Limits of a connection. A stream lasts as long as its reader takes what is
+// sent; everything before it is short.
+const (
+	// headerTimeout is how long a request may take to arrive.
+	headerTimeout = 10 * time.Second
+	// idleTimeout is how long a connection may be kept between two requests.
+	idleTimeout = time.Minute
+	// maxHeaderBytes bounds a request's line and headers together; net/http lets
+	// 4 KiB more pass.
+	maxHeaderBytes = 32 << 10
+	// WriteTimeout is how long a reader may take none of what is sent to it.
+	WriteTimeout = time.Minute
+	// bodyTimeout is how long a body, which no request needs, is waited for.
+	bodyTimeout = time.Second
+	// refusalTimeout bounds the wait for a peer to take the reason why it is not
+	// served.
+	refusalTimeout = 100 * time.Millisecond
+)
+
+// Options say what is served, and to whom.
+type Options struct {
+	Source *feed.Source
+	DBs    int // how many databases there are
+	// MaxClients returns how many connections there may be at once, LocalOnly
+	// whether only those from this machine are served. Both are asked for each.
+	MaxClients func() int
+	LocalOnly  func() bool
+	Logger     *slog.Logger
+
+	writeTimeout, headerTimeout time.Duration // 0: the constants
+}
+
+// Server serves the feed on listeners that it is given.
+type Server struct {
+	opt  Options
+	http *http.Server
+	end  context.CancelFunc // of every request
+
+	conns sync.WaitGroup // one for each connection, counted by their states
+
+	mu       sync.Mutex
+	admitted int                       // connections that are open; guarded by mu
+	serving  map[net.Listener]chan any // closed at the end of serving; guarded by mu
+}
+
+// New returns a server without a listener. Close must be called in the end.
+func New(opt Options) *Server {
+	if opt.writeTimeout == 0 {
+		opt.writeTimeout = WriteTimeout
+	}
+	if opt.headerTimeout == 0 {
+		opt.headerTimeout = headerTimeout
+	}
+	s := &Server{opt: opt, serving: map[net.Listener]chan any{}}
+	ctx, end := context.WithCancel(context.Background())
+	s.end = end
+	s.http = &http.Server{
+		Handler: s, ReadHeaderTimeout: opt.headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				s.conns.Add(1)
+			case http.StateClosed:
+				s.conns.Done()
+			}
+		},
+		ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
+	}
+	return s
+}
+
+// Serve accepts connections of a listener, which is the server's from now on.
+func (s *Server) Serve(ln net.Listener) {
+	gate := &gate{Listener: ln, s: s}
+	ended := make(chan any)
+	s.mu.Lock()
+	s.serving[ln] = ended
+	s.mu.Unlock()
+	go func() {
+		defer close(ended)
+		_ = s.http.Serve(gate) // it ends when the listener is closed
+	}()
+}
+
+// Unlisten closes every listener; connections stay.
+func (s *Server) Unlisten() {
+	s.mu.Lock()
+	serving := s.serving
+	s.serving = map[net.Listener]chan any{}
+	s.mu.Unlock()
+	for ln, ended := range serving {
+		_ = ln.Close()
+		<-ended
+	}
+}
+
+// Close ends listeners and connections, streams in the middle of a change
+// included, and waits for their ends.
+func (s *Server) Close() {
+	s.Unlisten()
+	s.end()
+	_ = s.http.Close()
+	s.conns.Wait()
+}
+
+// gate lets connections in.
+type gate struct {
+	net.Listener
+	s *Server
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case g.s.opt.LocalOnly() && !isLocal(conn.RemoteAddr()):
+			refuse(conn, "403 Forbidden", "protected-mode serves this machine only")
+		case !g.s.admit():
+			refuse(conn, "503 Service Unavailable", "too many connections: the limit is http-maxclients")
+		default:
+			return &admittedConn{Conn: conn, s: g.s}, nil
+		}
+	}
+}
+
+func (s *Server) admit() bool {
+	limit := s.opt.MaxClients()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admitted >= limit {
+		return false
+	}
+	s.admitted++
+	return true
+}
+
+// admittedConn is a connection that counts until it is closed.
+type admittedConn struct {
+	net.Conn
+	s    *Server
+	once sync.Once
+}
+
+func (c *admittedConn) Close() error {
+	c.once.Do(func() {
+		c.s.mu.Lock()
+		c.s.admitted--
+		c.s.mu.Unlock()
+	})
+	return c.Conn.Close()
+}
+
+// refuse answers a connection of which nothing was read, and closes it.
+func refuse(conn net.Conn, status, why string) {
+	_ = conn.SetWriteDeadline(time.Now().Add(refusalTimeout))
+	_, _ = io.WriteString(conn, "HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"+errorText(why))
+	_ = conn.Close()
+}
+
+func isLocal(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
