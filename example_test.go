@@ -196,6 +196,104 @@ func ExampleDB_ChangesSince() {
 	// 2 [DEL user:1]
 }
 
+func ExampleDB_Subscribe() {
+	db := opened()
+	defer db.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	from, err := db.ChangesTail() // or a cursor that was kept
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, cmd := range [][]string{{"SET", "user:1", "ann"}, {"SET", "other", "x"}, {"MSET", "user:2", "bob", "user:3", "cy"}} {
+		if _, err := db.Do(ctx, cmd...); err != nil {
+			log.Fatal(err)
+		}
+	}
+	sub, err := db.Subscribe(ctx, from, kevy.Filter{Prefixes: []string{"user:"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	seen := 0
+	for commit, err := range sub.Commits(ctx) { // goes on with what is written
+		var resync *kevy.ResyncError
+		if errors.As(err, &resync) {
+			log.Fatal("the past is gone: read the state anew, and subscribe at resync.Tail")
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, c := range commit.Changes {
+			fmt.Printf("%s ", c.Args)
+		}
+		fmt.Println(commit.Next.Offset - from.Offset) // keep commit.Next together with what was made of it
+		if seen++; seen == 2 {
+			break // there is nothing to close
+		}
+	}
+	// Output:
+	// [SET user:1 ann] 1
+	// [SET user:2 bob] [SET user:3 cy] 4
+}
+
+func ExampleSubscription_Next() {
+	db := opened()
+	defer db.Close()
+	ctx := context.Background()
+	from, err := db.ChangesTail()
+	if err != nil {
+		log.Fatal(err)
+	}
+	paid := kevy.Filter{Prefixes: []string{"order:"}, ValueExact: []string{"paid"}}
+	sub, err := db.Subscribe(ctx, from, paid)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, cmd := range [][]string{{"HSET", "order:1", "state", "open"}, {"HSET", "order:1", "state", "paid"}} {
+		if _, err := db.Do(ctx, cmd...); err != nil {
+			log.Fatal(err)
+		}
+	}
+	commit, err := sub.Next(ctx) // waits until there is one
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", commit.Changes[0].Args)
+	// Output:
+	// [HSET order:1 state paid]
+}
+
+func ExampleDB_CommitAt() {
+	db := opened()
+	defer db.Close()
+	after, err := db.Update(func(tx *kevy.Tx) error {
+		_, err := tx.Do("MSET", "a", "1", "b", "2")
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	last := after
+	last.Offset--
+	commit, err := db.CommitAt(last)
+	fmt.Println(len(commit.Changes), commit.Next == after, err)
+	// Output:
+	// 2 true <nil>
+}
+
+func ExampleDB_Write() {
+	db := opened()
+	defer db.Close()
+	_, after, err := db.Write(context.Background(), "SET", "k", "v")
+	if err != nil {
+		log.Fatal(err)
+	}
+	tail, err := db.ChangesTail()
+	fmt.Println(after == tail, err) // a reader of the feed that stands there has seen the write
+	// Output:
+	// true <nil>
+}
+
 func ExampleDB_ChangesTail() {
 	db := opened()
 	defer db.Close()

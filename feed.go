@@ -46,7 +46,8 @@ type ChangeBatch struct {
 
 var (
 	// ErrFuture says that a cursor lies beyond the end of the feed.
-	ErrFuture = errors.New("kevy: the cursor lies beyond the end of the feed")
+	ErrFuture   = errors.New("kevy: the cursor lies beyond the end of the feed")
+	errNeedsLog = errors.New("kevy: a store in memory has nothing durable to wait for")
 	// ErrFeedDisabled says that the store was opened WithoutFeed.
 	ErrFeedDisabled = errors.New("kevy: the feed is disabled")
 )
@@ -82,6 +83,20 @@ func (db *DB) ChangesTail() (Cursor, error) {
 	return Cursor(src.Tail(src.All())), nil
 }
 
+// ChangesOldest returns the oldest cursor that is still served.
+func (db *DB) ChangesOldest() (Cursor, error) {
+	if err := db.enterFeed(); err != nil {
+		return Cursor{}, err
+	}
+	defer db.leave()
+	src := db.store.Feed()
+	at, err := src.Oldest(src.All())
+	if err != nil {
+		return Cursor{}, feedError(err)
+	}
+	return Cursor(at), nil
+}
+
 // ChangesSince returns up to limit changes (clamped to 1…65536, rounded up to
 // the end of a commit) that follow a cursor in database 0, those of keys that
 // begin with one of the prefixes if there are any. It does not wait. The errors
@@ -106,16 +121,19 @@ func (db *DB) ChangesSince(from Cursor, limit int, prefixes ...string) (ChangeBa
 	}
 	out := ChangeBatch{Next: Cursor{Generation: b.Generation, Offset: b.Next}, Changes: make([]Change, 0, b.Len())}
 	err := b.Each(func(f *feed.Frame) error {
-		_, args, err := op.ReadCommand(append([]byte(nil), f.Raw...), nil)
-		if err != nil {
-			return err
-		}
-		out.Changes = append(out.Changes, Change{
-			Offset: f.Offset, Args: args, DB: f.DB, LSN: f.LSN, UnixMs: f.UnixMs, First: f.First, Last: f.Last, Cause: f.Cause.String(),
-		})
-		return nil
+		c, err := changeOf(f)
+		out.Changes = append(out.Changes, c)
+		return err
 	})
 	return out, err
+}
+
+// changeOf copies a frame.
+func changeOf(f *feed.Frame) (Change, error) {
+	_, args, err := op.ReadCommand(append([]byte(nil), f.Raw...), nil)
+	return Change{
+		Offset: f.Offset, Args: args, DB: f.DB, LSN: f.LSN, UnixMs: f.UnixMs, First: f.First, Last: f.Last, Cause: f.Cause.String(),
+	}, err
 }
 
 // PrefixInfo counts the keys of a prefix.
@@ -167,6 +185,8 @@ func feedError(err error) error {
 		return ErrFuture
 	case errors.Is(err, feed.ErrClosed):
 		return ErrClosed
+	case errors.Is(err, feed.ErrNeedsLog):
+		return errNeedsLog
 	}
 	return err
 }

@@ -158,14 +158,27 @@ func (db *DB) put(s *session) {
 // Commands on the connection, such as SELECT, MULTI and SUBSCRIBE, are unknown
 // here. Update takes the place of MULTI.
 func (db *DB) Do(ctx context.Context, args ...string) (resp.Reply, error) {
+	r, _, err := db.do(ctx, args, false)
+	return r, err
+}
+
+// Write is Do that also returns the cursor behind what the command changed, for
+// whoever waits until a reader of the feed has got there. A command that changes
+// nothing has that of what it saw, or an earlier one. Without a feed it is the
+// zero Cursor.
+func (db *DB) Write(ctx context.Context, args ...string) (resp.Reply, Cursor, error) {
+	return db.do(ctx, args, true)
+}
+
+func (db *DB) do(ctx context.Context, args []string, withCursor bool) (resp.Reply, Cursor, error) {
 	if err := ctx.Err(); err != nil {
-		return resp.Reply{}, err
+		return resp.Reply{}, Cursor{}, err
 	}
 	if err := checkArgs(args); err != nil {
-		return resp.Reply{}, err
+		return resp.Reply{}, Cursor{}, err
 	}
 	if err := db.enter(); err != nil {
-		return resp.Reply{}, err
+		return resp.Reply{}, Cursor{}, err
 	}
 	defer db.leave()
 	s := db.session()
@@ -175,13 +188,18 @@ func (db *DB) Do(ctx context.Context, args ...string) (resp.Reply, error) {
 	s.ctx = nil
 	s.es.Settle()
 	if s.w.Len() > 0 {
-		return readReply(s.w.Bytes())
+		r, err := readReply(s.w.Bytes())
+		if err != nil || !withCursor || db.store.FeedDisabled() {
+			return r, Cursor{}, err
+		}
+		at, err := db.cursorAfter(s.es.Seen())
+		return r, at, err
 	}
 	// It waited in vain.
 	if err := ctx.Err(); err != nil {
-		return resp.Reply{}, err
+		return resp.Reply{}, Cursor{}, err
 	}
-	return resp.Reply{}, ErrClosed
+	return resp.Reply{}, Cursor{}, ErrClosed
 }
 
 // checkArgs refuses what no client could send to a server.
