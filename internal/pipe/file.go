@@ -101,7 +101,7 @@ func openFile(t *Target) (Sink, error) {
 	if s.format, err = NewFormat(name, t.Name, t.Version); err != nil {
 		return nil, err
 	}
-	if s.rotateSize, err = parseSize(t.Option("rotate-size", strconv.Itoa(defaultRotateSize))); err != nil {
+	if s.rotateSize, err = ParseSize(t.Option("rotate-size", strconv.Itoa(defaultRotateSize))); err != nil {
 		return nil, fmt.Errorf("the option rotate-size: %w", err)
 	}
 	if age := t.Option("rotate-age", "0s"); age != "0" {
@@ -115,8 +115,8 @@ func openFile(t *Target) (Sink, error) {
 	return s, nil
 }
 
-// parseSize reads a number of bytes, with kb, mb or gb behind it (of 1,024).
-func parseSize(text string) (int64, error) {
+// ParseSize reads a number of bytes, with kb, mb or gb behind it (of 1,024).
+func ParseSize(text string) (int64, error) {
 	digits, shift := strings.ToLower(text), 0
 	for i, unit := range []string{"kb", "mb", "gb"} {
 		if rest, ok := strings.CutSuffix(digits, unit); ok {

@@ -52,7 +52,7 @@ func NewFormat(name, source, version string) (Format, error) {
 	case FormatRESP:
 		return &respFormat{db: -1}, nil
 	case FormatText:
-		return textFormat{}, nil
+		return Text(false), nil
 	}
 	return nil, fmt.Errorf("there is no format %q; there are %s", name, strings.Join(Formats, ", "))
 }
@@ -183,19 +183,56 @@ func appendHeader(dst []byte, kind byte, n int) []byte {
 
 // textFormat writes a line a frame: time, stream and cursor, database, the
 // command with its arguments quoted, and the cause if it was not a user.
-type textFormat struct{}
+type textFormat struct{ colour bool }
+
+// Text returns the form for people, with colours as terminals show them or
+// without.
+func Text(colour bool) Format { return textFormat{colour} }
+
+// Colours, and their end.
+const (
+	dim    = "\x1b[2m"
+	green  = "\x1b[32m"
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	plainT = "\x1b[0m"
+)
+
+func (t textFormat) in(dst []byte, colour string, what func([]byte) []byte) []byte {
+	if !t.colour {
+		return what(dst)
+	}
+	return append(what(append(dst, colour...)), plainT...)
+}
+
+// verbColour tells what takes away from what adds.
+func verbColour(verb string) string {
+	switch verb {
+	case "DEL", "HDEL", "SREM", "ZREM", "LREM", "LTRIM", "LPOP", "RPOP", "XDEL", "XTRIM", "FLUSHDB", "FLUSHALL":
+		return red
+	}
+	return green
+}
+
+func (t textFormat) appendOp(dst []byte, args [][]byte) []byte {
+	dst = append(dst, ' ')
+	dst = t.in(dst, verbColour(string(args[0])), func(dst []byte) []byte { return append(dst, args[0]...) })
+	return appendQuoted(dst, args[1:])
+}
 
 func (textFormat) MediaType() string { return "text/plain; charset=utf-8" }
 
 const textTime = "2006-01-02T15:04:05.000Z07:00"
 
-func (textFormat) AppendFrame(dst []byte, c *changes.Commit, i int) []byte {
+func (t textFormat) AppendFrame(dst []byte, c *changes.Commit, i int) []byte {
 	f := &c.Frames[i]
-	dst = f.Time.Local().AppendFormat(dst, textTime)
-	dst = fmt.Appendf(dst, " %s %d:%d db%d", c.Stream, c.Generation, f.Offset, f.DB)
-	dst = appendQuoted(dst, f.Args)
+	dst = t.in(dst, dim, func(dst []byte) []byte {
+		dst = f.Time.Local().AppendFormat(dst, textTime)
+		return fmt.Appendf(dst, " %s %d:%d db%d", c.Stream, c.Generation, f.Offset, f.DB)
+	})
+	dst = t.appendOp(dst, f.Args)
 	if f.Cause != changes.User {
-		dst = fmt.Appendf(dst, " (%s)", f.Cause)
+		dst = t.in(append(dst, ' '), yellow, func(dst []byte) []byte { return fmt.Appendf(dst, "(%s)", f.Cause) })
 	}
 	return append(dst, '\n')
 }
@@ -207,9 +244,9 @@ func (t textFormat) AppendCommit(dst []byte, c *changes.Commit) []byte {
 	return dst
 }
 
-func (textFormat) AppendSnapshotOp(dst []byte, p *changes.SnapshotPart, i int) []byte {
-	dst = fmt.Appendf(dst, "snapshot %s db%d", p.Stream, p.DB)
-	return append(appendQuoted(dst, p.Ops[i]), '\n')
+func (t textFormat) AppendSnapshotOp(dst []byte, p *changes.SnapshotPart, i int) []byte {
+	dst = t.in(dst, dim, func(dst []byte) []byte { return fmt.Appendf(dst, "snapshot %s db%d", p.Stream, p.DB) })
+	return append(t.appendOp(dst, p.Ops[i]), '\n')
 }
 
 func (textFormat) AppendPosition(dst []byte, _ string, _ changes.Cursor, _ uint64) []byte {

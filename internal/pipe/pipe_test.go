@@ -1,0 +1,336 @@
+package pipe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kevy/changes"
+	"kevy/internal/changejson"
+	"kevy/internal/vfs"
+	"kevy/tests/process"
+)
+
+// logText is a log for tests to read.
+type logText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// runPipe runs a pipe until the function that it returns is called, which gives
+// what Run returned.
+func runPipe(t *testing.T, o Options, spec *Target) (stop func() error, log *logText) {
+	t.Helper()
+	log = &logText{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	spec.Log = logger
+	s, err := Open(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Sink, o.Log, o.FS = s, logger, spec.FS
+	o.Consumer.Filter, o.Rewrite = spec.Filter, spec.Rewrite
+	o.Consumer.Heartbeat = time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		_ = stop()
+		if t.Failed() {
+			t.Logf("log of the pipe:\n%s", log)
+		}
+	})
+	return stop, log
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// positionOf returns the position that a copy has, "" for none.
+func positionOf(t *testing.T, s *process.Server) string {
+	t.Helper()
+	c := s.Conn(t)
+	defer c.Close()
+	r, err := c.Do("HGET", stateKey+"test", "position")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(r.Text)
+}
+
+// restart kills a server and starts it again on its port.
+func restart(t *testing.T, s *process.Server) *process.Server {
+	t.Helper()
+	s.Kill()
+	again, err := process.LaunchOn(s.Binary, process.Config{Dir: s.Dir}, s.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(again.Kill)
+	if err := again.WaitReady(30 * time.Second); err != nil {
+		t.Fatalf("%v\n%s", err, again.Log())
+	}
+	return again
+}
+
+// TestPipeToServerOverRestarts runs the whole pipe while writes go on, connections
+// are cut, the target is killed and started again, and the pipe is stopped and
+// started: the copy equals its source.
+func TestPipeToServerOverRestarts(t *testing.T) {
+	eachTarget(t, func(t *testing.T, b process.Binary) {
+		rng := testRand(t)
+		source := process.Start(t, process.Subject(t), process.Config{})
+		to := process.Start(t, b, process.Config{Args: []string{"--appendfsync", "always"}})
+		cuts := newCutter(t, to.Addr(), rng, 20_000)
+		spec := func() *Target { return target(t, "redis://"+cuts.listener.Addr().String()) }
+		options := Options{Consumer: changes.Options{Addr: source.Addr()}, BatchBytes: 8_000} // which a connection carries before it is cut, now and then
+		stop, _ := runPipe(t, options, spec())
+		eventually(t, "the pipe has a position", func() bool { return positionOf(t, to) != "" })
+		f := newFeeder(t, source.Addr())
+		for round := range 6 {
+			f.writes(rng, 150, true)
+			switch round {
+			case 1, 3:
+				to = restart(t, to)
+			case 2, 4:
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				f.writes(rng, 50, false)
+				stop, _ = runPipe(t, options, spec())
+			}
+		}
+		f.do("SET", "last", "1")
+		tail := f.do("CHANGES", "TAIL", "ALL")
+		want := "cursor " + cursorOf(t, tail.Elems[0], tail.Elems[1]).String()
+		eventually(t, "the copy is at "+want, func() bool { return positionOf(t, to) == want })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if cuts.count() == 0 {
+			t.Error("no connection was cut")
+		}
+		mustEqual(t, dump(t, source), dump(t, to))
+	})
+}
+
+// TestPipeToWebhookOverRestarts has a receiver that is away, refuses, and takes
+// batches whose answers are lost: it gets every frame, in order once those that
+// came again are left out, and no stop of the pipe loses one.
+func TestPipeToWebhookOverRestarts(t *testing.T) {
+	rng := testRand(t)
+	source := process.Start(t, process.Subject(t), process.Config{})
+	f := newFeeder(t, source.Addr())
+	var mu sync.Mutex
+	var offsets []uint64 // guarded by mu; of the last generation seen
+	again := 0           // guarded by mu
+	handler := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		fate := rng.IntN(6)
+		if fate == 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		body := new(bytes.Buffer)
+		if _, err := body.ReadFrom(req.Body); err != nil {
+			return
+		}
+		for line := range bytes.Lines(body.Bytes()) {
+			frame, err := changejson.ParseFrame(line)
+			if err != nil {
+				t.Errorf("%q: %v", line, err)
+				return
+			}
+			next := uint64(len(offsets))
+			switch {
+			case frame.Offset < next:
+				again++
+			case frame.Offset > next:
+				t.Errorf("offset %d where %d is due", frame.Offset, next)
+			default:
+				offsets = append(offsets, frame.Offset)
+			}
+		}
+		if fate == 1 { // taken, and the answer is lost
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				conn.Close()
+			}
+		}
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	serve := func(l net.Listener) *httptest.Server {
+		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: handler}}
+		s.Start()
+		return s
+	}
+	server := serve(listener)
+	defer func() { server.Close() }()
+	file := filepath.Join(t.TempDir(), "pipe.cursor")
+	options := Options{Consumer: changes.Options{Addr: source.Addr(), Start: changes.Oldest}, CursorFile: file, BatchCommits: 20}
+	spec := func() *Target { return target(t, "http://"+addr) }
+	stop, _ := runPipe(t, options, spec())
+	for round := range 6 {
+		f.writes(rng, 100, false)
+		switch round {
+		case 1, 3:
+			server.Close()
+			f.writes(rng, 20, false)
+			if listener, err = net.Listen("tcp", addr); err != nil {
+				t.Fatal(err)
+			}
+			server = serve(listener)
+		case 2, 4:
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			stop, _ = runPipe(t, options, spec())
+		}
+	}
+	total := len(collectFrames(f))
+	eventually(t, "every frame has come", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(offsets) == total
+	})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	t.Logf("%d frames, %d came again", total, again)
+	if again == 0 {
+		t.Error("no answer was lost")
+	}
+}
+
+func collectFrames(f *feeder) (frames []changes.Frame) {
+	for _, c := range f.commits("DB", "*") {
+		frames = append(frames, c.Frames...)
+	}
+	return frames
+}
+
+func TestPipeIsChecked(t *testing.T) {
+	source := process.Start(t, process.Subject(t), process.Config{})
+	f := newFeeder(t, source.Addr())
+	f.do("SET", "a", "1")
+	file := filepath.Join(t.TempDir(), "dir", "pipe.cursor")
+	options := Options{Consumer: changes.Options{Addr: source.Addr(), Start: changes.Oldest}, CursorFile: file}
+
+	stop, _ := runPipe(t, Options{Consumer: options.Consumer}, target(t, "stdout:"))
+	if err := wait(stop); err == nil || !strings.Contains(err.Error(), "name a file for it with --cursor-file") {
+		t.Errorf("no cursor file: %v", err)
+	}
+	stop, _ = runPipe(t, options, target(t, "stdout:"))
+	eventually(t, "there is a cursor", func() bool { _, err := vfs.OS().Stat(file); return err == nil })
+	second, _ := runPipe(t, options, target(t, "stdout:"))
+	if err := wait(second); err == nil || !strings.Contains(err.Error(), "another pipe is using the cursor file") {
+		t.Errorf("two pipes: %v", err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	spec := target(t, "stdout:")
+	spec.Filter.Prefixes = []string{"a"}
+	stop, _ = runPipe(t, options, spec)
+	if err := wait(stop); err == nil || !strings.Contains(err.Error(), `was kept for other filters (all databases; now all databases, prefix "a")`) {
+		t.Errorf("other filters: %v", err)
+	}
+	// A cursor that the server cannot serve.
+	if err := vfs.WriteFileAtomic(vfs.OS(), file, fmt.Appendf(nil, `{"format":1,"selection":"all databases","cursors":{"ALL":"1:5"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	stop, _ = runPipe(t, options, target(t, "stdout:"))
+	var resync *changes.ResyncError
+	if err := wait(stop); !errors.As(err, &resync) || !strings.Contains(err.Error(), "--on-resync=snapshot") {
+		t.Errorf("an unknown cursor: %v", err)
+	}
+	for text, want := range map[string]string{
+		"x":            "is no cursor file of a pipe",
+		`{"format":9}`: "has format 9, and this program reads 1",
+		`{"format":1,"selection":"all databases","cursors":{"ALL":"x"}}`: "stream ALL",
+		`{"format":1,"selection":"all databases","snapshots":["ALL"]}`:   "start with --snapshot",
+	} {
+		if err := vfs.WriteFileAtomic(vfs.OS(), file, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		stop, _ = runPipe(t, options, target(t, "stdout:"))
+		if err := wait(stop); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// wait gives a pipe that is to fail the time for it.
+func wait(stop func() error) error {
+	time.Sleep(300 * time.Millisecond)
+	return stop()
+}
+
+// TestPipeKeepsUp has a filter that nothing passes: its cursor moves on.
+func TestPipeKeepsUp(t *testing.T) {
+	source := process.Start(t, process.Subject(t), process.Config{})
+	f := newFeeder(t, source.Addr())
+	file := filepath.Join(t.TempDir(), "pipe.cursor")
+	spec := target(t, "stdout:")
+	spec.Filter.Prefixes = []string{"never"}
+	stop, _ := runPipe(t, Options{Consumer: changes.Options{Addr: source.Addr()}, CursorFile: file}, spec)
+	eventually(t, "there is a cursor", func() bool { _, err := vfs.OS().Stat(file); return err == nil })
+	f.writes(rand.New(rand.NewPCG(1, 1)), 100, false)
+	tail := f.do("CHANGES", "TAIL", "ALL")
+	at := cursorOf(t, tail.Elems[0], tail.Elems[1])
+	eventually(t, "the cursor moves", func() bool {
+		got, err := openCursors(file)
+		return err == nil && got["ALL"] == at
+	})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func openCursors(file string) (map[string]changes.Cursor, error) {
+	f := &cursorFile{fsys: vfs.OS(), name: file}
+	f.now.Selection = Selection(&changes.Filter{AllDBs: true, Prefixes: []string{"never"}}, nil)
+	err := f.load(f.now.Selection, false)
+	return f.cursors(), err
+}
