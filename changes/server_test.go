@@ -1,0 +1,280 @@
+package changes_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kevy/changes"
+	"kevy/tests/inprocess"
+)
+
+// ledger is a handler that keeps what it gets, and applies strings to a map.
+type ledger struct {
+	mu      sync.Mutex
+	commits map[string][]*changes.Commit
+	values  map[string]string // by stream, a colon and the key
+	frames  int
+	verbs   map[string]bool
+}
+
+func newLedger() *ledger {
+	return &ledger{commits: map[string][]*changes.Commit{}, values: map[string]string{}, verbs: map[string]bool{}}
+}
+
+func (l *ledger) Commit(_ context.Context, c *changes.Commit) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commits[c.Stream] = append(l.commits[c.Stream], c)
+	l.frames += len(c.Frames)
+	for i := range c.Frames {
+		f := &c.Frames[i]
+		op, err := changes.Decode(f)
+		if err != nil {
+			return err
+		}
+		l.verbs[op.Verb()] = true
+		switch op := op.(type) {
+		case changes.Set:
+			l.values[c.Stream+":"+string(op.Key)] = string(op.Value)
+		case changes.Del:
+			delete(l.values, c.Stream+":"+string(op.Key))
+		case changes.FlushAll:
+			// It is in every stream, and speaks there of that stream's keys.
+			maps.DeleteFunc(l.values, func(k, _ string) bool { return strings.HasPrefix(k, c.Stream+":") })
+		}
+	}
+	return nil
+}
+
+// content is the keys with their values, whichever stream they are of.
+func (l *ledger) content() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[string]string, len(l.values))
+	for k, v := range l.values {
+		_, key, _ := strings.Cut(k, ":")
+		all[key] = v
+	}
+	return all
+}
+
+func (l *ledger) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.frames
+}
+
+// run runs a consumer until the returned function is called.
+func run(t *testing.T, opt changes.Options, h changes.Handler) (c *changes.Consumer, stop func()) {
+	t.Helper()
+	opt.MinBackoff, opt.MaxBackoff = time.Millisecond, 50*time.Millisecond
+	c, err := changes.New(opt, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return c, stop
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 seconds: %s", what)
+		}
+	}
+}
+
+func testSeed(t *testing.T) *rand.Rand {
+	n := rand.Uint64()
+	if s := os.Getenv("KEVY_SEED"); s != "" {
+		var err error
+		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KEVY_SEED=%d", n)
+	return rand.New(rand.NewPCG(n, 1))
+}
+
+// TestAgainstServer follows a real server while it is written to, flushed and
+// restarted, and the consumer is restarted too: what is rebuilt from the commits
+// is what the server holds, and each came once, whole and in order.
+func TestAgainstServer(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		for _, every := range []bool{false, true} {
+			t.Run(fmt.Sprintf("poll=%v,shards=%v", poll, every), func(t *testing.T) {
+				rnd := testSeed(t)
+				s := inprocess.Start(t)
+				store, err := changes.OpenFileStore(filepath.Join(t.TempDir(), "cursors"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				opt := changes.Options{
+					Addr: s.Addr(), Poll: poll, EveryShard: every, Start: changes.Oldest, Store: store, Durable: rnd.IntN(2) == 0,
+					Connections: rnd.IntN(3), Window: 1 + rnd.IntN(10), Count: 1 + rnd.IntN(20), Filter: changes.Filter{AllDBs: true},
+					Save: changes.SavePolicy{Every: 10 * time.Millisecond}, Heartbeat: 50 * time.Millisecond,
+				}
+				l := newLedger()
+				_, stop := run(t, opt, l)
+				c := s.Conn()
+				want := map[string]string{}
+				for i := range 1500 {
+					switch n := rnd.IntN(200); {
+					case n == 0:
+						inprocess.Do(t, c, "FLUSHALL")
+						clear(want)
+					case n == 1:
+						stop()
+						_, stop = run(t, opt, l)
+					case n == 2 && i%2 == 0:
+						c.Close()
+						s.Restart()
+						c = s.Conn()
+					case n < 20: // several keys in one commit
+						line := "MSET"
+						for range 1 + rnd.IntN(5) {
+							k, v := fmt.Sprint("k", rnd.IntN(50)), fmt.Sprint(rnd.IntN(1000))
+							if !strings.Contains(line, " "+k+" ") {
+								line += " " + k + " " + v
+								want[k] = v
+							}
+						}
+						inprocess.Do(t, c, line)
+					case n < 60:
+						k := fmt.Sprint("k", rnd.IntN(50))
+						inprocess.Do(t, c, "DEL "+k)
+						delete(want, k)
+					default:
+						k, v := fmt.Sprint("k", rnd.IntN(50)), strings.Repeat("v", rnd.IntN(300))+"."
+						inprocess.Do(t, c, "SET "+k+" "+v)
+						want[k] = v
+					}
+				}
+				inprocess.Do(t, c, "SET last 1")
+				want["last"] = "1"
+				until(t, "what the commits say is what the server holds", func() bool { return maps.Equal(l.content(), want) })
+				stop()
+				checkOrder(t, l)
+			})
+		}
+	}
+}
+
+// checkOrder holds that offsets have no hole and no repetition.
+func checkOrder(t *testing.T, l *ledger) {
+	t.Helper()
+	for stream, commits := range l.commits {
+		var next changes.Cursor
+		for _, c := range commits {
+			if c.Generation != next.Generation {
+				next = changes.Cursor{Generation: c.Generation}
+			}
+			if c.First != next.Offset || uint64(len(c.Frames)) != c.Last-c.First+1 {
+				t.Fatalf("stream %s: a commit of %d frames at %d to %d, after %v", stream, len(c.Frames), c.First, c.Last, next)
+			}
+			for i, f := range c.Frames {
+				if f.Offset != c.First+uint64(i) || f.Time.IsZero() || f.LSN == 0 || f.Cause != changes.User {
+					t.Fatalf("stream %s: frame %+v", stream, f)
+				}
+			}
+			next.Offset = c.Last + 1
+		}
+	}
+	if len(l.commits) == 0 {
+		t.Error("nothing came")
+	}
+}
+
+// TestEveryOpComes makes the server write an op of each kind, and decodes them.
+func TestEveryOpComes(t *testing.T) {
+	s := inprocess.Start(t)
+	l := newLedger()
+	_, stop := run(t, changes.Options{Addr: s.Addr(), Start: changes.Oldest, Filter: changes.Filter{AllDBs: true}, Heartbeat: 50 * time.Millisecond}, l)
+	c := s.Conn()
+	for _, line := range []string{
+		"SET k v EX 100", "APPEND k w", "PERSIST k", "PEXPIRE k 100000", "INCR n", "DEL k", "HSET h f 1 g 2", "HEXPIRE h 100 FIELDS 1 f",
+		"HPERSIST h FIELDS 1 f", "HDEL h g", "LPUSH l a b c d e", "RPUSH l z z z", "LPOP l", "RPOP l 2", "LSET l 0 x", "LINSERT l AFTER x y", "LREM l 1 y",
+		"LTRIM l 0 1", "SADD s a b c", "SPOP s", "ZADD z 1.5 a inf b", "ZREM z a", "XADD x 5-1 f v", "XADD x 6-1 f v", "XDEL x 5-1",
+		"XADD x 7-1 f v", "XTRIM x MINID 7", "XSETID x 9-9", "XGROUP CREATE x g 0", "XREADGROUP GROUP g c STREAMS x >", "XACK x g 7-1",
+		"XTRIM x MAXLEN 0", "XGROUP DELCONSUMER x g c", "XGROUP DESTROY x g", "SWAPDB 0 1", "FLUSHDB", "FLUSHALL", "SET end 1",
+	} {
+		inprocess.Do(t, c, line)
+	}
+	until(t, "the last one", func() bool {
+		return l.content()["end"] == "1"
+	})
+	stop()
+	var verbs []string
+	for v := range l.verbs {
+		verbs = append(verbs, v)
+	}
+	slices.Sort(verbs)
+	if len(verbs) != 31 {
+		t.Errorf("%d ops came: %q", len(verbs), verbs)
+	}
+}
+
+// TestRareFilterMoves holds that the saved cursor of a filter that nothing passes
+// follows the stream.
+func TestRareFilterMoves(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		s := inprocess.Start(t)
+		store := new(changes.MemoryStore)
+		_, stop := run(t, changes.Options{
+			Addr: s.Addr(), Poll: poll, Start: changes.Oldest, Store: store, Filter: changes.Filter{Prefixes: []string{"never:"}}, Heartbeat: 30 * time.Millisecond,
+		}, newLedger())
+		c := s.Conn()
+		for range 100 {
+			inprocess.Do(t, c, "INCR n")
+		}
+		until(t, "the cursor moves", func() bool { return store.Cursors()[changes.All].Offset == 100 })
+		stop()
+	}
+}
+
+// TestResyncFromServer takes a cursor of no history of the server.
+func TestResyncFromServer(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		s := inprocess.Start(t)
+		c := s.Conn()
+		inprocess.Do(t, c, "SET a 1")
+		store := new(changes.MemoryStore)
+		if err := store.Save(t.Context(), changes.All, changes.Cursor{Generation: 7, Offset: 7}); err != nil {
+			t.Fatal(err)
+		}
+		l := newLedger()
+		rebuilt := make(chan *changes.ResyncError, 1)
+		_, stop := run(t, changes.Options{
+			Addr: s.Addr(), Poll: poll, Store: store, Heartbeat: 50 * time.Millisecond,
+			OnResync: changes.ResyncRebuild(func(_ context.Context, e *changes.ResyncError) (changes.Cursor, error) {
+				rebuilt <- e
+				return e.Oldest, nil
+			}),
+		}, l)
+		if e := <-rebuilt; e.Reason != "generation" || e.Stream != changes.All || e.Tail.Offset != 1 {
+			t.Errorf("resync %+v", e)
+		}
+		until(t, "the history", func() bool { return l.count() == 1 })
+		stop()
+	}
+}
