@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -28,7 +27,8 @@ const (
 
 var (
 	// ErrNoSnapshot answers a token that resumes nothing.
-	ErrNoSnapshot = errors.New("no such snapshot: it can be resumed for a minute after the connection was lost, and by this run of the server; subscribe with SNAPSHOT alone")
+	ErrNoSnapshot  = errors.New("no such snapshot: it can be resumed for a minute after the connection was lost, and by this run of the server; subscribe with SNAPSHOT alone")
+	errOtherFilter = errors.New("the snapshot was begun with another database or other key filters")
 	// errSnapshotOver ends a snapshot that nobody has resumed.
 	errSnapshotOver = errors.New("the snapshot is over")
 )
@@ -106,6 +106,9 @@ type snapshot struct {
 	lost    int       // readers that left before the end, less those that came back; guarded by snapshots.mu
 	leftAt  time.Time // when the last reader left; guarded by snapshots.mu
 	err     error     // why it has ended; guarded by snapshots.mu
+
+	bordersMu sync.Mutex
+	borders   map[string]*borders // by stream and filter; guarded by bordersMu
 }
 
 // OpenSnapshots makes Snapshot work. It is called once, before readers come.
@@ -114,47 +117,37 @@ func (s *Source) OpenSnapshots(opt SnapshotOptions) {
 	s.snapshots.source = s
 }
 
-// Snapshot returns a reader of the store's state as of a cut that it waits for,
-// until ctx ends. The errors are ErrDisabled, ErrClosed, that of ctx, and why no
-// snapshot could be taken.
-func (s *Source) Snapshot(ctx context.Context, stream int) (*SnapshotReader, error) {
+// Snapshot returns a reader of the store's state as of a cut that is taken once
+// no other snapshot is being written: of the keys of a stream that the filter
+// lets pass, whatever their values; it must not change. The errors are
+// ErrDisabled and ErrClosed.
+func (s *Source) Snapshot(stream int, f *Filter) (*SnapshotReader, error) {
 	sn, err := s.snapshots.join()
 	if err != nil {
 		return nil, err
 	}
-	r := &SnapshotReader{source: s, snapshot: sn, stream: stream}
-	select {
-	case <-sn.ready:
-	case <-ctx.Done():
-		r.Close()
-		return nil, ctx.Err()
-	}
-	if err := s.snapshots.failure(sn); err != nil {
-		r.Close()
-		return nil, err
-	}
-	r.parts = sn.spool.NewReader(r.shard(), 0)
-	return r, nil
+	return &SnapshotReader{source: s, snapshot: sn, stream: stream, filter: f, print: f.print()}, nil
 }
 
 // ResumeSnapshot returns a reader that goes on behind message after of the
-// snapshot with a token, as Token returned it for the same stream. The errors are
-// ErrNoSnapshot and *SnapshotMessageError.
-func (s *Source) ResumeSnapshot(stream int, token []byte, after uint64) (*SnapshotReader, error) {
-	id, name, _ := strings.Cut(string(token), "-")
-	sn := s.snapshots.find(id)
-	if sn == nil || name != s.StreamName(stream) {
+// snapshot with a token, as Token returned it for the same stream and filter. The
+// errors are ErrNoSnapshot, errOtherFilter and *SnapshotMessageError.
+func (s *Source) ResumeSnapshot(stream int, f *Filter, token []byte, after uint64) (*SnapshotReader, error) {
+	id, of, _ := strings.Cut(string(token), "-")
+	name, print, _ := strings.Cut(of, "-")
+	sn := s.snapshots.rejoin(id, name == s.StreamName(stream))
+	if sn == nil {
 		return nil, ErrNoSnapshot
 	}
-	r := &SnapshotReader{source: s, snapshot: sn, stream: stream}
-	if !s.snapshots.rejoin(sn) {
-		return nil, ErrNoSnapshot
+	r := &SnapshotReader{source: s, snapshot: sn, stream: stream, filter: f, print: f.print()}
+	err := r.resume(after)
+	if print != r.print {
+		err = errOtherFilter
 	}
-	if after > sn.spool.Parts(r.shard()) {
+	if err != nil {
 		r.Close()
-		return nil, &SnapshotMessageError{after}
+		return nil, err
 	}
-	r.parts, r.n = sn.spool.NewReader(r.shard(), after), after
 	return r, nil
 }
 
@@ -346,28 +339,19 @@ func (ss *snapshots) failure(sn *snapshot) error {
 	return sn.err
 }
 
-// find returns the living snapshot with an id, nil if there is none.
-func (ss *snapshots) find(id string) *snapshot {
+// rejoin counts a reader in to the living snapshot with an id and returns it, nil
+// if there is none, or if it is not the right one.
+func (ss *snapshots) rejoin(id string, right bool) *snapshot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	for _, sn := range ss.alive {
-		if sn.id == id && sn.spool != nil {
-			return sn
-		}
+	i := slices.IndexFunc(ss.alive, func(sn *snapshot) bool { return sn.id == id && sn.spool != nil })
+	if i < 0 || !right {
+		return nil
 	}
-	return nil
-}
-
-// rejoin counts a reader in, unless the snapshot has ended.
-func (ss *snapshots) rejoin(sn *snapshot) bool {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if sn.err != nil {
-		return false
-	}
+	sn := ss.alive[i]
 	sn.readers++
 	sn.lost = max(sn.lost-1, 0)
-	return true
+	return sn
 }
 
 // leave counts a reader out. It has read all, or is lost.

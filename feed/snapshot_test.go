@@ -25,6 +25,8 @@ type fakeStore struct {
 	keys []string // in order; guarded by mu
 	cuts int      // guarded by mu
 	err  error    // of Freeze
+	// pad is the size of the values.
+	pad int
 	// hold, if it is not nil, stops Write behind the first part until it is closed.
 	hold chan struct{}
 }
@@ -37,12 +39,13 @@ func (s *fakeStore) Freeze(cut func()) (Frozen, error) {
 	}
 	s.cuts++
 	cut()
-	return &fakeFrozen{slices.Clone(s.keys), s.hold}, nil
+	return &fakeFrozen{slices.Clone(s.keys), strings.Repeat("v", s.pad+1), s.hold}, nil
 }
 
 type fakeFrozen struct {
-	keys []string
-	hold chan struct{}
+	keys  []string
+	value string
+	hold  chan struct{}
 }
 
 func (f *fakeFrozen) Write(add func(shard, db, ops int, payload []byte) error) error {
@@ -59,7 +62,7 @@ func (f *fakeFrozen) Write(add func(shard, db, ops int, payload []byte) error) e
 		for range 2 {
 			c.Begin(op.Set, db, shard, op.User, 3)
 			c.ArgString(key)
-			c.ArgString("v")
+			c.ArgString(f.value)
 			c.End()
 		}
 		if err := add(shard, db, c.Ops(), c.Bytes()); err != nil {
@@ -84,19 +87,21 @@ func openSnapshots(t *testing.T, store *fakeStore, tune func(*SnapshotOptions)) 
 	return s, l, mem
 }
 
-func takeSnapshot(t *testing.T, s *Source, stream int) *SnapshotReader {
+func takeSnapshot(t *testing.T, s *Source, stream int, f ...*Filter) *SnapshotReader {
 	t.Helper()
-	r, err := s.Snapshot(context.Background(), stream)
+	f = append(f, nil)
+	r, err := s.Snapshot(stream, f[0])
 	must(t, err)
+	must(t, r.Wait(context.Background()))
 	return r
 }
 
 // parts reads a snapshot to its end: "n:db:key" for every second op.
-func partsOf(t *testing.T, r *SnapshotReader, f *Filter) (out []string) {
+func partsOf(t *testing.T, r *SnapshotReader) (out []string) {
 	t.Helper()
 	var p SnapshotPart
 	for {
-		ok, err := r.Next(context.Background(), &SnapshotRequest{Filter: f}, &p)
+		ok, err := r.Next(context.Background(), &SnapshotRequest{}, &p)
 		must(t, err)
 		if !ok {
 			return out
@@ -133,20 +138,20 @@ func TestSnapshotFilters(t *testing.T) {
 	}
 	all := fakeShards
 	read := func(stream int, f *Filter) []string {
-		r := takeSnapshot(t, s, stream)
+		r := takeSnapshot(t, s, stream, f)
 		defer r.Close()
-		return partsOf(t, r, f)
+		return partsOf(t, r)
 	}
 	wantParts(t, read(all, nil), "1:0:ant", "2:1:bee", "3:1:ape", "4:0:ant2", "5:2:cat")
 	wantParts(t, read(0, nil), "1:0:ant", "2:1:bee", "3:1:ape")
 	wantParts(t, read(1, nil))
 	wantParts(t, read(2, nil), "1:0:ant2", "2:2:cat")
-	wantParts(t, read(all, &Filter{}), "1:0:ant", "4:0:ant2")
-	wantParts(t, read(all, &Filter{DB: 1}), "2:1:bee", "3:1:ape")
+	wantParts(t, read(all, &Filter{}), "1:0:ant", "2:0:ant2")
+	wantParts(t, read(all, &Filter{DB: 1}), "1:1:bee", "2:1:ape")
 	wantParts(t, read(2, &Filter{DB: 1}))
 	// What is there of one database makes one message.
-	wantParts(t, read(all, filter(func(f *Filter) error { return f.AddPrefix([]byte("a")) })), "1:0:ant", "3:1:ape", "4:0:ant2")
-	wantParts(t, read(all, filter(func(f *Filter) error { return f.AddMatch([]byte("*e*")) })), "3:1:bee", "3:1:ape")
+	wantParts(t, read(all, filter(func(f *Filter) error { return f.AddPrefix([]byte("a")) })), "1:0:ant", "2:1:ape", "3:0:ant2")
+	wantParts(t, read(all, filter(func(f *Filter) error { return f.AddMatch([]byte("*e*")) })), "1:1:bee", "1:1:ape")
 	wantParts(t, read(all, filter(func(f *Filter) error { return f.AddPrefix([]byte("x")) })))
 
 	r := takeSnapshot(t, s, all)
@@ -175,10 +180,12 @@ func TestSnapshotsAreShared(t *testing.T) {
 		readers := make([]*SnapshotReader, 50)
 		for i := range readers {
 			wg.Go(func() {
-				r, err := s.Snapshot(context.Background(), i%(fakeShards+1))
+				r, err := s.Snapshot(i%(fakeShards+1), nil)
+				if err == nil {
+					err = r.Wait(context.Background())
+				}
 				if err != nil {
 					t.Error(err)
-					return
 				}
 				readers[i] = r
 			})
@@ -198,7 +205,7 @@ func TestSnapshotsAreShared(t *testing.T) {
 			if r.LSN() != 1 {
 				t.Fatalf("the cut of who came at LSN 1 is at LSN %d", r.LSN())
 			}
-			if n := len(partsOf(t, r, nil)); i%(fakeShards+1) == fakeShards && n != 3 || i%(fakeShards+1) < fakeShards && n != 1 {
+			if n := len(partsOf(t, r)); i%(fakeShards+1) == fakeShards && n != 3 || i%(fakeShards+1) < fakeShards && n != 1 {
 				t.Errorf("a reader of stream %d got %d messages", i%(fakeShards+1), n)
 			}
 			r.Close()
@@ -206,16 +213,22 @@ func TestSnapshotsAreShared(t *testing.T) {
 		if infos := s.Snapshots(); len(infos) != 2 || infos[0].Readers != 1 || infos[1].Readers != 0 || !infos[1].Written || infos[1].LogBytes != 0 {
 			t.Errorf("the snapshots are %+v", infos)
 		}
-		partsOf(t, first, nil)
+		partsOf(t, first)
 		first.Close()
 		// A reader that gave up waiting is no reader.
 		store.hold = make(chan struct{})
 		takeSnapshot(t, s, 0).Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := s.Snapshot(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+		gone, err := s.Snapshot(0, nil)
+		must(t, err)
+		if err := gone.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who waits no longer gets %v", err)
 		}
+		if r, err := s.ResumeSnapshot(0, nil, []byte(gone.Token()), 0); !errors.Is(err, ErrNoSnapshot) {
+			t.Errorf("one that is not cut is resumed: %v %v", r != nil, err)
+		}
+		gone.Close()
 		close(store.hold)
 		synctest.Wait()
 		if store.cuts != 3 {
@@ -241,54 +254,54 @@ func TestSnapshotResume(t *testing.T) {
 		l.append(commitOf(fakeShards, "SET a 1"))
 		r := takeSnapshot(t, s, fakeShards)
 		token := r.Token()
-		wantParts(t, partsOf(t, r, nil), want...)
+		wantParts(t, partsOf(t, r), want...)
 		r.Close()
 		for n := 0; n <= 200; n += 7 {
-			r, err := s.ResumeSnapshot(fakeShards, []byte(token), uint64(n))
+			r, err := s.ResumeSnapshot(fakeShards, nil, []byte(token), uint64(n))
 			must(t, err)
 			if r.Token() != token || r.LSN() != 1 {
 				t.Errorf("it goes on as %s, of LSN %d", r.Token(), r.LSN())
 			}
-			wantParts(t, partsOf(t, r, nil), want[n:]...)
+			wantParts(t, partsOf(t, r), want[n:]...)
 			r.Close()
 		}
 		var beyond *SnapshotMessageError
 		for _, n := range []uint64{201, 1000, math.MaxUint64} {
-			if _, err := s.ResumeSnapshot(fakeShards, []byte(token), n); !errors.As(err, &beyond) || beyond.N != n {
+			if _, err := s.ResumeSnapshot(fakeShards, nil, []byte(token), n); !errors.As(err, &beyond) || beyond.N != n {
 				t.Errorf("behind message %d: %v", n, err)
 			}
 		}
 		shard := takeSnapshot(t, s, 1)
-		partsOf(t, shard, nil)
+		partsOf(t, shard)
 		shard.Close()
-		if r, err := s.ResumeSnapshot(1, []byte(shard.Token()), 99); err != nil {
+		if r, err := s.ResumeSnapshot(1, nil, []byte(shard.Token()), 99); err != nil {
 			t.Error(err)
 		} else {
-			wantParts(t, partsOf(t, r, nil), "100:0:k199")
+			wantParts(t, partsOf(t, r), "100:0:k199")
 			r.Close()
 		}
-		if _, err := s.ResumeSnapshot(1, []byte(shard.Token()), 101); !errors.As(err, &beyond) {
+		if _, err := s.ResumeSnapshot(1, nil, []byte(shard.Token()), 101); !errors.As(err, &beyond) {
 			t.Errorf("behind the last message of a shard: %v", err)
 		}
 		id, _, _ := strings.Cut(token, "-")
 		for _, bad := range []string{"", "-", "-ALL", "nosuch", id, id + "-", id + "-0", id + "-all", strings.Repeat("0", 32) + "-ALL", shard.Token()} {
-			if r, err := s.ResumeSnapshot(fakeShards, []byte(bad), 0); !errors.Is(err, ErrNoSnapshot) {
+			if r, err := s.ResumeSnapshot(fakeShards, nil, []byte(bad), 0); !errors.Is(err, ErrNoSnapshot) {
 				t.Errorf("the token %q: %v %v", bad, r != nil, err)
 			}
 		}
 
 		// A minute after the last one left it is over.
-		r, err := s.ResumeSnapshot(fakeShards, []byte(token), 3)
+		r, err := s.ResumeSnapshot(fakeShards, nil, []byte(token), 3)
 		must(t, err)
 		time.Sleep(5 * time.Minute)
 		s.Tend(0)
-		wantParts(t, partsOf(t, r, nil), want[3:]...)
+		wantParts(t, partsOf(t, r), want[3:]...)
 		r.Close()
 		time.Sleep(SnapshotResume - time.Second)
 		s.Tend(0)
-		r, err = s.ResumeSnapshot(fakeShards, []byte(token), 100)
+		r, err = s.ResumeSnapshot(fakeShards, nil, []byte(token), 100)
 		must(t, err)
-		wantParts(t, partsOf(t, r, nil), want[100:]...)
+		wantParts(t, partsOf(t, r), want[100:]...)
 		r.Close()
 		time.Sleep(SnapshotResume)
 		if l.kept != 2 {
@@ -298,10 +311,73 @@ func TestSnapshotResume(t *testing.T) {
 		if l.kept != math.MaxUint64 {
 			t.Errorf("without snapshots the log is kept from LSN %d on", l.kept)
 		}
-		if _, err := s.ResumeSnapshot(fakeShards, []byte(token), 100); !errors.Is(err, ErrNoSnapshot) {
+		if _, err := s.ResumeSnapshot(fakeShards, nil, []byte(token), 100); !errors.Is(err, ErrNoSnapshot) {
 			t.Errorf("after its minute: %v", err)
 		}
 	})
+}
+
+// TestSnapshotResumeFiltered resumes readers with filters behind each message: it
+// keeps its number, whatever was remembered of where it ends.
+func TestSnapshotResumeFiltered(t *testing.T) {
+	store := &fakeStore{pad: 1000}
+	for i := range 9000 {
+		store.keys = append(store.keys, fmt.Sprintf("%d/%d/key%d", i/3000, i/700%2, i))
+	}
+	s, _, _ := openSnapshots(t, store, nil)
+	defer s.Close()
+	sparse, dense, db := &Filter{AllDBs: true}, &Filter{AllDBs: true}, &Filter{DB: 1}
+	must(t, sparse.AddMatch([]byte("*77")))
+	must(t, dense.AddRegex(nil, []byte("[0-6]$"), false))
+	must(t, dense.AddPrefix([]byte("key8")))
+	for name, f := range map[string]*Filter{"sparse": sparse, "dense": dense, "db": db} {
+		for _, stream := range []int{1, fakeShards} {
+			r := takeSnapshot(t, s, stream, f)
+			whole := partsOf(t, r)
+			r.Close()
+			last := 0
+			if _, err := fmt.Sscanf(whole[len(whole)-1], "%d:", &last); err != nil || last < 2 {
+				t.Fatalf("%s: there are %d messages: %v", name, last, err)
+			}
+			if kind := r.kind(); last > borderMessages && len(r.snapshot.borders[kind].marks) < 2 {
+				t.Errorf("%s: of %d messages %d borders are remembered", name, last, len(r.snapshot.borders[kind].marks))
+			}
+			for n := 0; n <= last; n += 1 + last/50 {
+				again, err := s.ResumeSnapshot(stream, f, []byte(r.Token()), uint64(n))
+				must(t, err)
+				got := partsOf(t, again)
+				again.Close()
+				want := whole[slices.IndexFunc(append(whole, fmt.Sprintf("%d:", n+1)), func(part string) bool { return strings.HasPrefix(part, fmt.Sprintf("%d:", n+1)) }):]
+				if !slices.Equal(got, want) {
+					t.Fatalf("%s: behind message %d of %d there are %d keys, not %d", name, n, last, len(got), len(want))
+				}
+			}
+			var beyond *SnapshotMessageError
+			if _, err := s.ResumeSnapshot(stream, f, []byte(r.Token()), uint64(last+1)); !errors.As(err, &beyond) {
+				t.Errorf("%s: behind message %d of %d: %v", name, last+1, last, err)
+			}
+			for _, other := range []*Filter{nil, {}, {DB: 2}, sparse, dense, db} {
+				if _, err := s.ResumeSnapshot(stream, other, []byte(r.Token()), 1); other != f && !errors.Is(err, errOtherFilter) {
+					t.Errorf("%s: with another filter: %v", name, err)
+				}
+			}
+			// Without what was remembered.
+			r.snapshot.borders = nil
+			for i := range maxBorders {
+				r.snapshot.noteMessage(fmt.Sprint(i), border{n: 1, parts: 1})
+			}
+			again, err := s.ResumeSnapshot(stream, f, []byte(r.Token()), uint64(last))
+			must(t, err)
+			wantParts(t, partsOf(t, again))
+			again.Close()
+			again, err = s.ResumeSnapshot(stream, f, []byte(r.Token()), uint64(last+1))
+			must(t, err)
+			if _, err := again.Next(context.Background(), &SnapshotRequest{}, new(SnapshotPart)); !errors.As(err, &beyond) {
+				t.Errorf("%s: behind message %d of %d: %v", name, last+1, last, err)
+			}
+			again.Close()
+		}
+	}
 }
 
 // TestSnapshotHoldsTheLog sees what may go below a cut, and when.
@@ -334,7 +410,7 @@ func TestSnapshotHoldsTheLog(t *testing.T) {
 		if ok, err := r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotPart)); ok || !errors.As(err, &cost) || cost.Limit != 5000 || cost.Bytes <= 5000 {
 			t.Errorf("beyond its limit a snapshot goes on: %v %v", ok, err)
 		}
-		if _, err := s.ResumeSnapshot(0, []byte(r.Token()), 0); !errors.Is(err, ErrNoSnapshot) {
+		if _, err := s.ResumeSnapshot(0, nil, []byte(r.Token()), 0); !errors.Is(err, ErrNoSnapshot) {
 			t.Errorf("it is resumed: %v", err)
 		}
 		r.Close()
@@ -371,15 +447,15 @@ func TestSnapshotsAreBounded(t *testing.T) {
 		if r := take(); r.LSN() != MaxSnapshots {
 			t.Errorf("one more is of LSN %d", r.LSN())
 		}
-		r, err := s.ResumeSnapshot(0, []byte(readers[0].Token()), 0)
+		r, err := s.ResumeSnapshot(0, nil, []byte(readers[0].Token()), 0)
 		must(t, err)
 		// One that was read to its end makes room.
-		partsOf(t, r, nil)
+		partsOf(t, r)
 		r.Close()
 		if r := take(); r.LSN() != MaxSnapshots+3 || store.cuts != MaxSnapshots+1 {
 			t.Errorf("one more is of LSN %d, the cut %d", r.LSN(), store.cuts)
 		}
-		if _, err := s.ResumeSnapshot(0, []byte(readers[0].Token()), 0); !errors.Is(err, ErrNoSnapshot) {
+		if _, err := s.ResumeSnapshot(0, nil, []byte(readers[0].Token()), 0); !errors.Is(err, ErrNoSnapshot) {
 			t.Errorf("the one that made room: %v", err)
 		}
 		if infos, err := mem.List("feed"); err != nil || len(infos) != MaxSnapshots {
@@ -398,7 +474,7 @@ func TestSnapshotFaults(t *testing.T) {
 		store := &fakeStore{keys: big}
 		s, l, mem := openSnapshots(t, store, nil)
 		remove := mem.Inject(vfs.Fault{Op: op, Glob: "*.spool", After: int(op-vfs.OpCreate) * 2, Err: syscall.ENOSPC})
-		r, err := s.Snapshot(context.Background(), fakeShards)
+		r, err := s.Snapshot(fakeShards, nil)
 		for n := 0; err == nil; n++ {
 			var ok bool
 			if ok, err = r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotPart)); err == nil && !ok {
@@ -416,7 +492,7 @@ func TestSnapshotFaults(t *testing.T) {
 		}
 		remove()
 		r = takeSnapshot(t, s, fakeShards)
-		if got := partsOf(t, r, nil); len(got) != len(big) {
+		if got := partsOf(t, r); len(got) != len(big) {
 			t.Errorf("%v: the next snapshot has %d keys", op, len(got))
 		}
 		r.Close()
@@ -424,18 +500,21 @@ func TestSnapshotFaults(t *testing.T) {
 	}
 	store := &fakeStore{err: errors.New("no")}
 	s, _, mem := openSnapshots(t, store, nil)
-	if _, err := s.Snapshot(context.Background(), 0); !errors.Is(err, store.err) {
+	r, err := s.Snapshot(0, nil)
+	must(t, err)
+	if err := r.Wait(context.Background()); !errors.Is(err, store.err) {
 		t.Errorf("a store that cannot be frozen: %v", err)
 	}
+	r.Close()
 	s.Close()
 	if infos, err := mem.List("feed"); err != nil || len(infos) > 0 {
 		t.Errorf("it leaves %v %v", infos, err)
 	}
-	if _, err := s.Snapshot(context.Background(), 0); !errors.Is(err, ErrClosed) {
+	if _, err := s.Snapshot(0, nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("of a closed source: %v", err)
 	}
 	none, _ := openFake(t, fakeShards)
-	if _, err := none.Snapshot(context.Background(), 0); !errors.Is(err, ErrDisabled) {
+	if _, err := none.Snapshot(0, nil); !errors.Is(err, ErrDisabled) {
 		t.Errorf("of a source without snapshots: %v", err)
 	}
 	none.Close()
@@ -455,7 +534,11 @@ func TestSnapshotClose(t *testing.T) {
 			r.Close()
 		})
 		wg.Go(func() {
-			if _, err := s.Snapshot(context.Background(), 0); !errors.Is(err, ErrClosed) {
+			r, err := s.Snapshot(0, nil)
+			if err == nil {
+				err = r.Wait(context.Background())
+			}
+			if !errors.Is(err, ErrClosed) {
 				t.Errorf("a reader that waits for a cut: %v", err)
 			}
 		})
@@ -498,7 +581,7 @@ func TestSnapshotProgress(t *testing.T) {
 		l.append(commitOf(fakeShards, "SET a 1"))
 		durable := takeSnapshot(t, s, 0)
 		defer durable.Close()
-		req.Durable = true
+		req.Durable, req.Progress = true, 0
 		time.AfterFunc(time.Hour, l.sync)
 		began = time.Now()
 		if ok, err := durable.Next(ctx, req, &p); !ok || err != nil || p.N != 1 || time.Since(began) < time.Hour {

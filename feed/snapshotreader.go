@@ -3,7 +3,11 @@ package feed
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
+	"sort"
 	"time"
 
 	"kevy/internal/op"
@@ -16,23 +20,28 @@ type SnapshotReader struct {
 	source   *Source
 	snapshot *snapshot
 	stream   int
+	filter   *Filter
+	print    string // of the filter
 	parts    *persist.SpoolReader
-	n        uint64 // of the last part read
-	all      bool   // was read
-	durable  bool   // the cut was seen to be fsynced
+	all      bool // was read
+	durable  bool // the cut was seen to be fsynced
 	closed   bool
 
-	ops      op.Scanner
-	key      []byte // of the op before
-	passes   bool   // it does
-	gathered []byte // ops that pass
+	n        uint64 // of the last message
+	behind   uint64 // messages up to this one are passed over
+	taken    uint64 // parts read
+	gathered []byte // ops of the message in hand
+	ops, db  int    // of it
+
+	scanner op.Scanner
+	key     []byte // of the op before
+	passes  bool   // it does
 }
 
 // SnapshotPart is a message of a snapshot: ops of one database. Those of a key
-// follow each other, and may go on in the next part.
+// follow each other, and may go on in the next message.
 type SnapshotPart struct {
-	// N is the number of the message: it rises, by one where the filter lets all
-	// pass.
+	// N counts the messages from 1. Without ops, N is that of the one before.
 	N   uint64
 	DB  int
 	Ops int
@@ -41,28 +50,57 @@ type SnapshotPart struct {
 	Raw []byte
 }
 
-// SnapshotRequest says what to read of a snapshot.
+// SnapshotRequest says how to read on in a snapshot.
 type SnapshotRequest struct {
-	// Filter is the keys wanted, nil all; filters of values do not count.
-	Filter *Filter
 	// Durable waits until the cut is fsynced.
 	Durable bool
-	// Progress is how long to read on without an op that passes: then a part
-	// without ops says how far the reader is. 0 sets no limit.
+	// Progress is how long to wait and read on for a message: then a part without
+	// ops comes. 0 sets no limit.
 	Progress time.Duration
 }
 
-// snapshotMessageBytes is about how much is gathered for a message of what a filter
-// lets pass.
-const snapshotMessageBytes = 32 << 10
+const (
+	// snapshotMessageBytes ends a message that is gathered from what passes a key
+	// filter; otherwise it is a part of the spool.
+	snapshotMessageBytes = 32 << 10
+	// So many messages or parts of the spool lie between two borders that are
+	// remembered: what a reader passes over at most that is resumed.
+	borderMessages = 64
+	borderParts    = 1024
+	// maxBorders is for how many different streams and filters a snapshot remembers
+	// borders; readers with others are resumed from the beginning of the file.
+	maxBorders = 256
+)
 
 // Token returns what ResumeSnapshot takes.
-func (r *SnapshotReader) Token() string { return r.snapshot.id + "-" + r.source.StreamName(r.stream) }
+func (r *SnapshotReader) Token() string {
+	return r.snapshot.id + "-" + r.source.StreamName(r.stream) + "-" + r.print
+}
 
-// Cursor returns where the stream goes on behind the cut.
+// Wait returns once the cut is taken. The errors are that of ctx, and why the
+// snapshot has ended.
+func (r *SnapshotReader) Wait(ctx context.Context) error {
+	if r.parts != nil {
+		return nil
+	}
+	sn := r.snapshot
+	select {
+	case <-sn.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if sn.spool == nil {
+		return r.source.snapshots.failure(sn)
+	}
+	r.parts = sn.spool.NewReader(r.shard(), 0)
+	return nil
+}
+
+// Cursor returns where the stream goes on behind the cut, which Wait or Next has
+// waited for.
 func (r *SnapshotReader) Cursor() Cursor { return r.snapshot.cursors[r.stream] }
 
-// LSN returns the last op before the cut.
+// LSN returns the last op before the cut, which Wait or Next has waited for.
 func (r *SnapshotReader) LSN() uint64 { return r.snapshot.lsn }
 
 // shard returns which parts of the spool are the stream's.
@@ -84,74 +122,89 @@ func (r *SnapshotReader) Close() {
 }
 
 // Next reads the next message into p; ok is false behind the last. It waits for
-// what is not written yet. The errors are that of ctx, ErrNeedsLog, and why the
-// snapshot has ended.
+// the cut, and for what is not written yet. The errors are that of ctx,
+// ErrNeedsLog, and why the snapshot has ended.
 func (r *SnapshotReader) Next(ctx context.Context, req *SnapshotRequest, p *SnapshotPart) (ok bool, err error) {
-	if req.Durable && !r.durable {
-		if err := r.waitDurable(ctx); err != nil {
-			return false, err
-		}
-	}
 	patience := ctx
 	if req.Progress > 0 {
 		var cancel context.CancelFunc
 		patience, cancel = context.WithTimeout(ctx, req.Progress)
 		defer cancel()
 	}
-	*p = SnapshotPart{N: r.n}
-	r.gathered = r.gathered[:0]
-	for {
-		part, err := r.parts.Peek(patience)
-		switch {
-		case err != nil && err == patience.Err() && ctx.Err() == nil:
-			return true, nil // the part says how far it is
-		case err != nil:
-			return false, err
-		case part == nil:
-			r.all = p.Ops == 0
-			return p.Ops > 0, nil
-		case p.Ops > 0 && part.DB != p.DB:
-			return true, nil
-		}
-		if err := r.pass(req.Filter, part, p); err != nil {
-			return false, err
-		}
-		r.parts.Take()
-		r.n = part.N
-		p.N = r.n
-		if p.Ops > 0 {
-			if len(p.Raw) >= snapshotMessageBytes || len(r.gathered) == 0 {
-				return true, nil
-			}
-			// What there is goes out before it waits for more.
-			patience = expired
-		} else if patience.Err() != nil && ctx.Err() == nil {
-			return true, nil
-		}
+	*p = SnapshotPart{N: max(r.n, r.behind)}
+	for ok, err = r.next(patience, req.Durable, p); ok && p.N <= r.behind; {
+		ok, err = r.next(patience, req.Durable, p)
 	}
+	if err == nil && !ok && r.n < r.behind {
+		return false, &SnapshotMessageError{r.behind}
+	}
+	if err != nil && err == patience.Err() && ctx.Err() == nil {
+		return true, nil // what is gathered stays for the next call
+	}
+	return ok, err
 }
 
-// expired is a context for who does not wait.
-var expired = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
+// next is Next without regard to Progress. What makes up a message depends on the
+// file and the filter alone, so that a message keeps its number.
+func (r *SnapshotReader) next(ctx context.Context, durable bool, p *SnapshotPart) (ok bool, err error) {
+	if err := r.Wait(ctx); err != nil {
+		return false, err
+	}
+	if durable && !r.durable {
+		if err := r.waitDurable(ctx); err != nil {
+			return false, err
+		}
+	}
+	if r.ops == 0 {
+		r.gathered = r.gathered[:0] // they were of the message before
+	}
+	for ctx.Err() == nil {
+		part, err := r.parts.Peek(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case part == nil && r.ops == 0:
+			r.all = true
+			return false, nil
+		case part == nil, r.ops > 0 && part.DB != r.db:
+			r.message(p, r.gathered)
+			return true, nil
+		}
+		r.parts.Take()
+		r.taken = part.N
+		switch {
+		case !r.filter.passesDB(part.DB):
+		case r.filter == nil || !r.filter.selectsKeys():
+			r.db, r.ops = part.DB, part.Ops
+			r.message(p, part.Payload)
+			return true, nil
+		default:
+			if err := r.gather(part); err != nil {
+				return false, err
+			}
+			if len(r.gathered) >= snapshotMessageBytes {
+				r.message(p, r.gathered)
+				return true, nil
+			}
+		}
+	}
+	return false, ctx.Err()
+}
 
-// pass adds to p the ops of a part that the filter lets pass. All of them are not
-// copied.
-func (r *SnapshotReader) pass(f *Filter, part *persist.SpoolPart, p *SnapshotPart) error {
-	if f != nil && !f.AllDBs && part.DB != f.DB {
-		return nil
-	}
-	if f == nil || !f.selectsKeys() {
-		p.DB, p.Ops, p.Raw = part.DB, part.Ops, part.Payload
-		return nil
-	}
-	r.ops.Reset(part.Payload, part.DB)
+// message makes the message in hand p.
+func (r *SnapshotReader) message(p *SnapshotPart, raw []byte) {
+	r.n++
+	*p = SnapshotPart{N: r.n, DB: r.db, Ops: r.ops, Raw: raw}
+	r.ops = 0
+	r.snapshot.noteMessage(r.kind(), border{r.n, r.taken})
+}
+
+// gather adds the ops of a part that pass to the message in hand.
+func (r *SnapshotReader) gather(part *persist.SpoolPart) error {
+	r.scanner.Reset(part.Payload, part.DB)
 	r.key = nil
 	for {
-		fr, err := r.ops.Next()
+		fr, err := r.scanner.Next()
 		if err != nil {
 			return fmt.Errorf("read the file of the snapshot: %w", err)
 		}
@@ -159,12 +212,12 @@ func (r *SnapshotReader) pass(f *Filter, part *persist.SpoolPart, p *SnapshotPar
 			return nil
 		}
 		if key := fr.Key(); r.key == nil || !bytes.Equal(key, r.key) {
-			r.key, r.passes = key, f.PassesKey(fr.DB, key)
+			r.key, r.passes = key, r.filter.PassesKey(fr.DB, key)
 		}
 		if r.passes {
 			r.gathered = append(r.gathered, fr.Raw...)
-			p.DB, p.Raw = part.DB, r.gathered
-			p.Ops++
+			r.db = part.DB
+			r.ops++
 		}
 	}
 }
@@ -187,3 +240,89 @@ func (r *SnapshotReader) waitDurable(ctx context.Context) error {
 	r.durable = true
 	return nil
 }
+
+// kind says which readers get the same messages.
+func (r *SnapshotReader) kind() string { return r.source.StreamName(r.stream) + "-" + r.print }
+
+// borders says where messages end that readers of one stream with one filter get.
+type borders struct {
+	n     uint64 // of the last message that one of them has got
+	marks []border
+}
+
+// border says that message n ends behind so many parts.
+type border struct{ n, parts uint64 }
+
+// noteMessage notes where a message ends.
+func (sn *snapshot) noteMessage(of string, at border) {
+	sn.bordersMu.Lock()
+	defer sn.bordersMu.Unlock()
+	pl := sn.borders[of]
+	if pl == nil {
+		if len(sn.borders) >= maxBorders || at.n > 1 {
+			return
+		}
+		if sn.borders == nil {
+			sn.borders = map[string]*borders{}
+		}
+		pl = &borders{marks: []border{{}}}
+		sn.borders[of] = pl
+	}
+	if at.n != pl.n+1 {
+		return // another one is ahead
+	}
+	pl.n = at.n
+	if last := pl.marks[len(pl.marks)-1]; at.n-last.n >= borderMessages || at.parts-last.parts >= borderParts {
+		pl.marks = append(pl.marks, at)
+	}
+}
+
+// borderBefore returns the last place remembered up to the end of message n; ok is
+// false if nobody has got such a message.
+func (sn *snapshot) borderBefore(of string, n uint64) (at border, ok bool) {
+	sn.bordersMu.Lock()
+	defer sn.bordersMu.Unlock()
+	pl := sn.borders[of]
+	if pl == nil {
+		// None may have been sent, or there are too many filters to know.
+		return border{}, n == 0 || len(sn.borders) >= maxBorders
+	}
+	i := sort.Search(len(pl.marks), func(i int) bool { return pl.marks[i].n > n })
+	return pl.marks[i-1], n <= pl.n
+}
+
+// resume makes the reader go on behind message n.
+func (r *SnapshotReader) resume(n uint64) error {
+	at, ok := r.snapshot.borderBefore(r.kind(), n)
+	if !ok {
+		return &SnapshotMessageError{n}
+	}
+	r.parts = r.snapshot.spool.NewReader(r.shard(), at.parts)
+	r.n, r.taken, r.behind = at.n, at.parts, n
+	return nil
+}
+
+// print identifies which keys the filter lets pass.
+func (f *Filter) print() string {
+	var texts []string
+	if f != nil {
+		for _, p := range f.prefixes {
+			texts = append(texts, "p"+string(p))
+		}
+		for i := range f.globs {
+			texts = append(texts, "g"+string(f.globs[i].pattern))
+		}
+		for i := range f.regexes {
+			texts = append(texts, fmt.Sprintf("r%d %v %s%s", len(f.regexes[i].prefix), f.regexes[i].re.byteMode, f.regexes[i].prefix, f.regexes[i].re.re))
+		}
+	}
+	slices.Sort(texts)
+	if f != nil && !f.AllDBs {
+		texts = append(texts, fmt.Sprintf("d%d", f.DB))
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", slices.Compact(texts)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// passesDB reports whether the frames of a database can pass.
+func (f *Filter) passesDB(db int) bool { return f == nil || f.AllDBs || db == f.DB }

@@ -155,9 +155,12 @@ func (m *mirror) snapshot(cut int) *feed.SnapshotReader {
 	var r *feed.SnapshotReader
 	var err error
 	if m.token == "" {
-		r, err = m.source.Snapshot(ctx, m.stream)
+		r, err = m.source.Snapshot(m.stream, m.filter)
 	} else {
-		r, err = m.source.ResumeSnapshot(m.stream, []byte(m.token), m.parts)
+		r, err = m.source.ResumeSnapshot(m.stream, m.filter, []byte(m.token), m.parts)
+	}
+	if err == nil {
+		err = r.Wait(ctx)
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -165,7 +168,7 @@ func (m *mirror) snapshot(cut int) *feed.SnapshotReader {
 	m.token = r.Token()
 	var p feed.SnapshotPart
 	for n := 0; n != cut; n++ {
-		ok, err := r.Next(ctx, &feed.SnapshotRequest{Filter: m.filter}, &p)
+		ok, err := r.Next(ctx, &feed.SnapshotRequest{}, &p)
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -173,11 +176,8 @@ func (m *mirror) snapshot(cut int) *feed.SnapshotReader {
 			m.at = r.Cursor()
 			return r
 		}
-		if p.N <= m.parts {
-			m.t.Fatalf("message %d follows %d", p.N, m.parts)
-		}
-		if m.filter == nil && p.N != m.parts+1 {
-			m.t.Fatalf("message %d follows %d although all pass", p.N, m.parts)
+		if p.N != m.parts+1 || p.Ops == 0 {
+			m.t.Fatalf("message %d, of %d ops, follows %d", p.N, p.Ops, m.parts)
 		}
 		m.parts = p.N
 		m.apply(p.Raw, p.DB, p.Ops)
