@@ -60,6 +60,9 @@ func (c *client) Push(b []byte) bool {
 	}
 }
 
+// Pause implements changes.Outlet.
+func (c *client) Pause() <-chan struct{} { return c.srv.pacer.next() }
+
 // Fail implements changes.Outlet.
 func (c *client) Fail(err error) {
 	c.srv.log.Error("a message could not be completed, closing the connection", "client", c.id, "addr", c.addr, "error", err)

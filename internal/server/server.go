@@ -36,6 +36,7 @@ type Server struct {
 	ports      ports
 	web        web
 	limits     atomic.Pointer[resp.Limits] // of what clients send
+	pacer      pacer
 
 	writeTimeout time.Duration
 
@@ -131,6 +132,7 @@ func (s *Server) stop() {
 	}
 	s.mu.Unlock()
 	s.active.Wait()
+	s.pacer.stop()
 }
 
 // uptime is the clock of connections: monotonic, and cheap to read.

@@ -11,13 +11,36 @@ import (
 	"kevy/tests/process"
 )
 
+// TestMeasureFeed runs what is measured of the feed on next to nothing.
+func TestMeasureFeed(t *testing.T) {
+	process.Tool(t, "redis-server")
+	process.Tool(t, "redis-benchmark")
+	var out bytes.Buffer
+	path, err := process.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan{runs: 1, commands: 10_000, seconds: 1, out: &out, kevy: process.Binary{Path: path}, redis: process.Binary{Path: "redis-server", Redis: true}}
+	if err := p.feed(); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.results) != 13 {
+		t.Errorf("%d results for programs", len(p.results))
+	}
+	for _, want := range []string{"writers' p99, ms", "one raw reader, from memory", "from disk", "SUBSCRIBE", "keyspace events", "XADD + XREAD", "one replica"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
 // TestMeasure runs the whole program on next to nothing.
 func TestMeasure(t *testing.T) {
 	process.Tool(t, "redis-server")
 	process.Tool(t, "redis-benchmark")
 	var out bytes.Buffer
-	p := plan{runs: 2, commands: 1000, keys: 500, pairs: 1, out: &out}
-	if err := p.measure(); err != nil {
+	p := plan{runs: 2, commands: 1000, keys: 500, pairs: 1, seconds: 1, out: &out}
+	if err := p.measure([]func() error{p.speed, p.memory, p.feedCost, p.consumer}); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.results) < 30 {

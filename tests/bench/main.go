@@ -1,6 +1,7 @@
 // Command bench measures kevy-server beside redis-server, in turn and in one
 // run, so that the ratios hold whatever the machine: rate and server CPU per
-// command, memory per key, what the feed costs, and how a consumer keeps up.
+// command, memory per key, what the feed costs, how a consumer keeps up, and what
+// followers cost and get.
 package main
 
 import (
@@ -23,6 +24,7 @@ type plan struct {
 	keys        int // for memory per key
 	idleSeconds int // between load and measuring memory
 	pairs       int // of runs with the feed on and off
+	seconds     int // of a run at a fixed rate
 	kevy, redis process.Binary
 	out         io.Writer
 	results     []result
@@ -45,12 +47,18 @@ func main() {
 	flag.IntVar(&p.keys, "keys", 1_000_000, "keys for memory per key")
 	flag.IntVar(&p.idleSeconds, "idle", 10, "seconds between load and measuring memory")
 	flag.IntVar(&p.pairs, "pairs", 9, "pairs of runs with the feed on and off")
+	flag.IntVar(&p.seconds, "seconds", 5, "seconds of a run at a fixed rate")
+	feedAlone := flag.Bool("feed", false, "measure the feed alone")
 	asJSON := flag.Bool("json", false, "print the results as JSON, and the table to the standard error")
 	flag.Parse()
 	if *asJSON {
 		p.out = os.Stderr
 	}
-	err := p.measure()
+	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed}
+	if *feedAlone {
+		parts = []func() error{p.feed}
+	}
+	err := p.measure(parts)
 	if err == nil && *asJSON {
 		err = json.NewEncoder(os.Stdout).Encode(p.results)
 	}
@@ -60,9 +68,9 @@ func main() {
 	}
 }
 
-func (p *plan) measure() error {
-	if p.runs < 1 || p.commands < 1000 || p.keys < 1 || p.pairs < 1 || p.idleSeconds < 0 {
-		return errors.New("-runs, -keys and -pairs must be at least 1, -commands 1000, -idle 0")
+func (p *plan) measure(parts []func() error) error {
+	if p.runs < 1 || p.commands < 1000 || p.keys < 1 || p.pairs < 1 || p.seconds < 1 || p.idleSeconds < 0 {
+		return errors.New("-runs, -keys, -pairs and -seconds must be at least 1, -commands 1000, -idle 0")
 	}
 	path, err := process.Build()
 	if err != nil {
@@ -70,7 +78,7 @@ func (p *plan) measure() error {
 	}
 	p.kevy, p.redis = process.Binary{Path: path}, process.Binary{Path: "redis-server", Redis: true}
 	fmt.Fprintf(p.out, "%d cores, %s. AOF everysec on both, feed on, values of 64 bytes under keys of 16, 50 connections.\n", runtime.NumCPU(), runtime.Version())
-	for _, part := range []func() error{p.speed, p.memory, p.feedCost, p.consumer} {
+	for _, part := range parts {
 		fmt.Fprintln(p.out)
 		if err := part(); err != nil {
 			return err

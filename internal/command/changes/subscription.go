@@ -16,10 +16,6 @@ const (
 	// pushBytes is how much of messages is gathered before it is sent although
 	// there are more.
 	pushBytes = 64 << 10
-	// pace is the least time between two looks of a subscription that keeps up: at
-	// the tail of a busy store messages hold what came meanwhile instead of one
-	// commit each.
-	pace = 500 * time.Microsecond
 )
 
 // subscription is a stream that is pushed to a connection. Its goroutine pulls by
@@ -55,7 +51,6 @@ type subscription struct {
 	turn     bool         // this goroutine may send
 	told     feed.Cursor  // of the last message
 	sent     time.Time    // when that was
-	looked   time.Time
 	timer    *time.Timer
 }
 
@@ -220,7 +215,6 @@ func (s *subscription) follow() error {
 		if err := s.credit(); err != nil {
 			return err
 		}
-		s.looked = time.Now()
 		if err := s.follower.Next(&s.batch); err != nil {
 			if serr := s.send(); serr != nil {
 				return serr
@@ -254,8 +248,14 @@ func (s *subscription) follow() error {
 // rest waits until it is worth to look again, and beats meanwhile.
 func (s *subscription) rest() error {
 	if !s.follower.AtEnd() {
-		_, err := s.wait(nil, s.looked.Add(pace))
-		return err
+		// At the tail of a busy store messages hold what came meanwhile instead of one
+		// commit each.
+		select {
+		case <-s.subs.out.Pause():
+			return nil
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
 	}
 	for {
 		more, err := s.follower.Wait(s.ctx, s.sent.Add(s.heartbeat))

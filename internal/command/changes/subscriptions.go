@@ -20,6 +20,8 @@ type Outlet interface {
 	// Push sends bytes for who has the turn, and waits for as long as the peer takes
 	// none. False says that the connection has ended.
 	Push(b []byte) bool
+	// Pause returns what is closed after a moment, in which more commits gather.
+	Pause() <-chan struct{}
 	// Fail ends the connection: a message that was begun cannot be completed.
 	Fail(err error)
 }
