@@ -139,6 +139,7 @@ func (c *Consumer) prepare(ctx context.Context) error {
 		switch {
 		case ok:
 			s.place(at)
+			s.say(func(st *StreamStatus) { st.Saved = at })
 		case c.opt.Start.kind == startAt:
 			s.place(c.opt.Start.at)
 		}

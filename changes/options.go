@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"slices"
 	"time"
@@ -78,6 +79,14 @@ type Options struct {
 	Store CursorStore
 	// Save is how often the cursors go to Store; every commit by default.
 	Save SavePolicy
+	// Hold, if set, is the name of a hold on the server: it keeps the log from the
+	// saved cursors on, also while the consumer is away, up to the server's
+	// feed-hold-max-bytes. It is moved with each heartbeat. Two consumers of one
+	// name need different HoldEpochs: the lower one, which was replaced, is
+	// stopped with the server's HOLDSTALE. Remove a hold that nobody needs any
+	// more with CHANGES HOLD DEL.
+	Hold      string
+	HoldEpoch uint64
 	// OnResync is what to do when a cursor cannot be served.
 	OnResync OnResync
 
@@ -127,6 +136,10 @@ func (o Options) withDefaults(h Handler) (Options, error) {
 		return o, fmt.Errorf("changes: Options.Bytes must be 1 to %d", maxBytes)
 	case o.Heartbeat < 0 || o.Heartbeat > maxHeartbeat || o.Heartbeat > 0 && o.Heartbeat < time.Millisecond:
 		return o, fmt.Errorf("changes: Options.Heartbeat must be a millisecond to %v", maxHeartbeat)
+	case o.HoldEpoch > math.MaxInt64:
+		return o, errors.New("changes: Options.HoldEpoch has more than 63 bits")
+	case o.HoldEpoch > 0 && o.Hold == "":
+		return o, errors.New("changes: Options.HoldEpoch without a Hold")
 	case o.Connections < 0 || o.MaxMessageBytes < 0 || o.MaxAheadBytes < 0 || o.MinBackoff < 0 || o.MaxBackoff < 0 ||
 		o.Save.Commits < 0 || o.Save.Every < 0:
 		return o, errors.New("changes: Options have a negative number")

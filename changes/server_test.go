@@ -278,3 +278,32 @@ func TestResyncFromServer(t *testing.T) {
 		stop()
 	}
 }
+
+// TestHold holds that a consumer's hold follows what it has saved, and that one
+// that was replaced is stopped.
+func TestHold(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		s := inprocess.Start(t)
+		c := s.Conn()
+		inprocess.Do(t, c, "SET a 1")
+		opt := changes.Options{Addr: s.Addr(), Poll: poll, Start: changes.Oldest, Hold: "search", HoldEpoch: 5, Heartbeat: 20 * time.Millisecond}
+		_, stop := run(t, opt, newLedger())
+		at := func(offset int) string {
+			return fmt.Sprintf(`"name", "search", "stream", "ALL", "at", [:%s, :%d], "epoch", :5`, inprocess.Do(t, c, "CHANGES TAIL ALL").Strings()[0], offset)
+		}
+		until(t, "the hold is set", func() bool { return strings.Contains(inprocess.Do(t, c, "CHANGES HOLD LIST").String(), at(1)) })
+		inprocess.Do(t, c, "SET b 1")
+		until(t, "the hold moves", func() bool { return strings.Contains(inprocess.Do(t, c, "CHANGES HOLD LIST").String(), at(2)) })
+		stop()
+		inprocess.Do(t, c, strings.NewReplacer("[:", "", ", :", " ", "]", "").Replace("CHANGES HOLD SET search ALL "+inprocess.Do(t, c, "CHANGES TAIL ALL").String()+" EPOCH 6"))
+		old, err := changes.New(opt, newLedger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if err := old.Run(ctx); err == nil || !strings.Contains(err.Error(), "HOLDSTALE 6") {
+			t.Errorf("the one that was replaced: %v", err)
+		}
+		cancel()
+	}
+}

@@ -32,7 +32,7 @@ type session struct {
 
 // question is a command that was sent.
 type question struct {
-	what   string // SUBSCRIBE, CREDIT or TAIL
+	what   string // SUBSCRIBE, CREDIT, TAIL or HOLD
 	stream string
 }
 
@@ -208,6 +208,8 @@ func (s *session) replied(m *Message) error {
 			st.sawTail(at)
 		}
 		return nil // without a tail the lag is not known, no more
+	case q.what == "HOLD":
+		return s.held(st, refused)
 	case refused == nil:
 		return protocolError("%.100v in reply to %s", m.Reply, q.what)
 	case q.what == "CREDIT":
@@ -226,11 +228,33 @@ func (s *session) askTails() {
 				s.fail(err)
 				return
 			}
+			if args := st.hold(); args != nil {
+				if err := s.ask(question{what: "HOLD", stream: st.name}, args...); err != nil {
+					s.fail(err)
+					return
+				}
+			}
 		}
 		if !sleep(s.ctx, s.c.opt.Heartbeat) {
 			return
 		}
 	}
+}
+
+// held looks at what the server says to a hold that was moved.
+func (s *session) held(st *stream, refused *resp.Error) error {
+	switch {
+	case refused == nil:
+		return nil
+	case refused.Code == "HOLDBROKEN":
+		// It is beyond what the server keeps for holds: who loses the race with
+		// retention gets a resync.
+		s.c.opt.Logger.Warn("the hold is broken", "hold", s.c.opt.Hold, "stream", st.name, "error", refused)
+		return nil
+	case refused.Code == "FEEDRESYNC" || refused.Code == "FEEDBEHIND":
+		return nil // the subscription says so too
+	}
+	return refusal(refused)
 }
 
 // subscribe sends SUBSCRIBE.
@@ -322,6 +346,16 @@ func (s *session) poll(st *stream, to target) (refused *resp.Error, err error) {
 				st.sawTail(tail)
 			} else if _, err := refusedOr(err); err != nil {
 				return nil, err
+			}
+			if args := st.hold(); args != nil {
+				reply, err := s.conn.do(args...)
+				if err != nil {
+					return nil, err
+				}
+				refused, _ := reply.Err().(*resp.Error)
+				if err := s.held(st, refused); err != nil {
+					return nil, err
+				}
 			}
 		}
 		args := append([]string{"CHANGES", "SINCE", st.name}, target{kind: startAt, at: at}.args()...)

@@ -46,6 +46,7 @@ type stream struct {
 
 	mu     sync.Mutex
 	status StreamStatus // guarded by mu
+	heldAt Cursor       // where the hold was moved to on this connection; guarded by mu
 }
 
 // snapshotState is how far a snapshot is.
@@ -75,6 +76,27 @@ func (s *stream) place(at Cursor) {
 	}
 	s.at, s.placed = at, true
 	s.say(func(st *StreamStatus) { st.Cursor = at })
+}
+
+// hold returns the command that moves the hold to the saved cursor; nil if there
+// is nothing to move.
+func (s *stream) hold() []string {
+	name := s.c.opt.Hold
+	if name == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.status.Saved
+	if at.IsZero() || at == s.heldAt {
+		return nil
+	}
+	s.heldAt = at
+	args := []string{"CHANGES", "HOLD", "SET", name, s.name, strconv.FormatUint(at.Generation, 10), strconv.FormatUint(at.Offset, 10)}
+	if s.c.opt.HoldEpoch > 0 {
+		args = append(args, "EPOCH", strconv.FormatUint(s.c.opt.HoldEpoch, 10))
+	}
+	return args
 }
 
 func (s *stream) sawTail(at Cursor) {
@@ -127,6 +149,9 @@ func (s *stream) begin(session *session) {
 	s.handled = 0
 	s.read = s.at
 	s.elsewhere = false
+	s.mu.Lock()
+	s.heldAt = Cursor{}
+	s.mu.Unlock()
 }
 
 // work handles what is read until there is no more. An error ends the session.
