@@ -144,10 +144,15 @@ func (sc *scan) fill() (bool, error) {
 		if span.Ops == 0 {
 			continue
 		}
-		if span.FirstLSN != sc.pos.lsn {
+		// A scan that began at the tail is given the block that held the last op then,
+		// if the next one has joined it.
+		if span.FirstLSN > sc.pos.lsn || span.FirstLSN < sc.pos.lsn && !span.BlockStart {
 			return false, fmt.Errorf("%w: LSN %d follows where %d should", errLog, span.FirstLSN, sc.pos.lsn)
 		}
 		sc.take(&span)
+		if err := sc.drop(span.FirstLSN, min(sc.pos.lsn, sc.spanEnd)); err != nil {
+			return false, err
+		}
 	}
 	return true, nil
 }
