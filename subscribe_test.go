@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kevy"
+	"kevy/internal/engine"
 	"kevy/internal/vfs"
 )
 
@@ -386,5 +387,69 @@ func TestWriteReturnsItsCursor(t *testing.T) {
 	}
 	if oldest, err := db.ChangesOldest(); err != nil || oldest != from {
 		t.Errorf("the oldest is %v, %v, want %v", oldest, err, from)
+	}
+}
+
+// TestRareFilterKeepsItsCursor: a subscription of which one change in a million
+// passes goes on, while the log behind it is let go: its cursor moves over what
+// is left out. One that does not move is told that its past is gone.
+func TestRareFilterKeepsItsCursor(t *testing.T) {
+	const perCommit, commits = 1000, 1000
+	db := open(t, t.TempDir(), func(o *engine.Options) {
+		o.SegmentBytes, o.FeedDiskBytes, o.FeedMemoryBytes = 256<<10, 1<<20, 1<<20
+		o.Rewrite = engine.RewriteRule{Percentage: 100, MinBytes: 1 << 20}
+	})
+	defer db.Close()
+	from := tail(t, db)
+	rare := subscribe(t, db, from, kevy.Filter{Prefixes: []string{"rare:"}})
+	look := func() int {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		c, err := rare.Next(ctx)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("at %v: %v", rare.Cursor(), err)
+		}
+		return len(c.Changes)
+	}
+	// standing waits until a reader that has not moved is told.
+	standing := func() {
+		var resync *kevy.ResyncError
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if _, err := db.ChangesSince(from, 1); errors.As(err, &resync) && resync.Reason == "evicted" {
+				from = tail(t, db)
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("nothing of the log is let go")
+			}
+		}
+	}
+	found := 0
+	for i := range commits {
+		_, err := db.Update(func(tx *kevy.Tx) error {
+			args := []string{"MSET"}
+			for j := range perCommit {
+				args = append(args, fmt.Sprint("key:", j), fmt.Sprint(i))
+			}
+			if i == commits*9/10 {
+				args[1] = "rare:1"
+			}
+			_, err := tx.Do(args...)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 9 {
+			found += look()
+		}
+		if i%(commits/2) == commits/2-1 {
+			standing()
+			found += look()
+		}
+	}
+	oldest, err := db.ChangesOldest()
+	if err != nil || oldest.Offset < commits*perCommit/2 || found != 1 || rare.Cursor() != tail(t, db) {
+		t.Errorf("the oldest change is %v, %v; the subscription has found %d and is at %v of %v", oldest, err, found, rare.Cursor(), tail(t, db))
 	}
 }

@@ -37,7 +37,7 @@ func BenchmarkPublish(b *testing.B) {
 func BenchmarkSince(b *testing.B) {
 	const commits = 100_000
 	s, l := openFake(b, 16)
-	l.blockBytes = 64 << 10
+	l.blockBytes, l.lasting = 64<<10, true
 	for i := range commits {
 		l.append(commitOf(16, fmt.Sprintf("SET key:%012d %s", i, strings.Repeat("v", 64))))
 	}
@@ -69,6 +69,84 @@ func BenchmarkSince(b *testing.B) {
 				}
 				at = next
 			}
+			b.ReportMetric(float64(scanned)/b.Elapsed().Seconds(), "frames/s")
+		})
+	}
+}
+
+// BenchmarkFilter is what a filter adds to a frame that it lets pass, and to one
+// that it leaves out.
+func BenchmarkFilter(b *testing.B) {
+	frames := map[string]*op.Frame{
+		"passed":   frameOf(b, 0, "SET", "user:000000012345a1", strings.Repeat("v", 60)+"paid"),
+		"left out": frameOf(b, 0, "SET", "order:000000012345", strings.Repeat("v", 64)),
+	}
+	for _, kind := range []struct {
+		name string
+		ref  refFilter
+	}{
+		{"none", refFilter{allDBs: true}},
+		{"DB", refFilter{}},
+		{"PREFIX", refFilter{prefixes: []string{"user:"}}},
+		{"MATCH prefix", refFilter{matches: []string{"user:*"}}},
+		{"MATCH", refFilter{matches: []string{"*ser:*1"}}},
+		{"REGEX", refFilter{regexes: [][2]string{{"user:", `[a-f]\d+$`}}}},
+		{"REGEX BYTEMODE", refFilter{regexes: [][2]string{{"user:", `[a-f]\d+$`}}, byteMode: true}},
+		{"VALUE PREFIX", refFilter{valuePrefixes: []string{"vvv"}}},
+		{"VALUE REGEX", refFilter{valueRegexes: []string{`paid`}}},
+		{"VALUE REGEX slow", refFilter{valueRegexes: []string{`[a-z]+paid$`}}},
+		{"PREFIX and VALUE REGEX", refFilter{prefixes: []string{"user:"}, valueRegexes: []string{`paid`}}},
+	} {
+		f := kind.ref.filter(b)
+		for _, name := range []string{"passed", "left out"} {
+			frame := frames[name]
+			b.Run(kind.name+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					f.passes(frame)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkRareFilter reads what a filter leaves out, all of it: the time is that
+// of a frame.
+func BenchmarkRareFilter(b *testing.B) {
+	const commits = 100_000
+	s, l := openFake(b, 16)
+	l.blockBytes, l.lasting = 64<<10, true
+	for i := range commits {
+		l.append(commitOf(16, fmt.Sprintf("SET key:%012d %s", i, strings.Repeat("v", 64))))
+	}
+	for _, bc := range []struct {
+		name   string
+		stream int
+		ref    refFilter
+	}{
+		{"PREFIX", 16, refFilter{prefixes: []string{"wanted"}}},
+		{"MATCH", 16, refFilter{matches: []string{"*wanted"}}},
+		{"REGEX", 16, refFilter{regexes: [][2]string{{"", "wanted$"}}}},
+		{"VALUE EXACT", 16, refFilter{valueExact: []string{"wanted"}}},
+		{"VALUE REGEX", 16, refFilter{valueRegexes: []string{"wanted$"}}},
+		{"PREFIX/shard", 3, refFilter{prefixes: []string{"wanted"}}},
+	} {
+		f := bc.ref.filter(b)
+		b.Run(bc.name, func(b *testing.B) {
+			var batch Batch
+			at := Cursor{s.Tail(bc.stream).Generation, 0}
+			scanned := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Since(ctx, &Request{Stream: bc.stream, Cursor: at, Filter: f}, &batch); err != nil {
+					b.Fatal(err)
+				}
+				if batch.Len() > 0 || batch.Next == at.Offset {
+					b.Fatal("it is found")
+				}
+				scanned += commits // of the log, whatever the stream
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(scanned), "ns/frame")
 			b.ReportMetric(float64(scanned)/b.Elapsed().Seconds(), "frames/s")
 		})
 	}

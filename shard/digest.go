@@ -78,6 +78,12 @@ func (d *Digester) part(b []byte) {
 	}
 }
 
+// text is part of a short text.
+func (d *Digester) text(s string) {
+	d.num(uint64(len(s)))
+	d.scratch = append(d.scratch, s...)
+}
+
 func (d *Digester) flush() {
 	d.h.Write(d.scratch)
 	d.scratch = d.scratch[:0]
@@ -91,7 +97,7 @@ func (d *Digester) key(e *ds.Entry) [sha256.Size]byte {
 	d.h.Reset()
 	d.scratch = d.scratch[:0]
 	d.part(e.Key())
-	d.part([]byte(kindOf(e).String()))
+	d.text(kindOf(e).String())
 	d.num(uint64(e.Aux()))
 	switch o := e.Object().(type) {
 	case nil:
@@ -161,15 +167,15 @@ func (d *Digester) stream(s *ds.Stream) {
 	groups := s.Groups() // by name
 	d.num(uint64(len(groups)))
 	for _, g := range groups {
-		d.part([]byte(g.Name()))
+		d.text(g.Name())
 		d.id(g.LastID())
 		d.num(uint64(g.EntriesRead()))
 		d.num(uint64(g.Consumers()))
-		g.EachConsumer(func(c *ds.StreamConsumer) bool { d.part([]byte(c.Name())); return true }) // by name
+		g.EachConsumer(func(c *ds.StreamConsumer) bool { d.text(c.Name()); return true }) // by name
 		d.num(uint64(g.Pending()))
 		g.EachPending(StreamID{}, func(p ds.PendingEntry) bool {
 			d.id(p.ID)
-			d.part([]byte(g.ConsumerOf(p).Name()))
+			d.text(g.ConsumerOf(p).Name())
 			d.num(uint64(p.DeliveredMs))
 			d.num(p.Count)
 			return true
