@@ -37,7 +37,7 @@ const examples = `  kevy-server                                    127.0.0.1:637
   kevy-server import dump.rdb                    what a Redis has saved; see import --help
   kevy-server export dump.rdb                    for a Redis; see export --help
   echo "maxclients 100" | kevy-server - --port 0  a free port, which it prints
-  redis-cli CHANGES TAIL ALL                     where a reader of every change starts`
+  kevy-server changes tail                       every change of a running server; see changes --help`
 
 // newRoot builds the commands. Settings are not cobra's flags: there a word
 // after --name may be missing or begin with --, and a name may have several.
@@ -66,7 +66,7 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 			return serve(args, stdin, stdout, stderr)
 		},
 	})
-	root.AddCommand(importCommand(stdout, stderr), exportCommand(stdout, stderr))
+	root.AddCommand(importCommand(stdout, stderr), exportCommand(stdout, stderr), changesCommand(stdout, stderr))
 	return root
 }
 
@@ -98,7 +98,7 @@ func withSubcommand(root *cobra.Command, args []string) []string {
 
 // writeHelp lists the settings that do something, from the registry.
 func writeHelp(out io.Writer) {
-	fmt.Fprintf(out, "%s\n\nUsage:\n  kevy-server [serve] [FILE] [-] [--name value …]…\n  kevy-server import | export FILE …\n  kevy-server --version | --help\n\nExamples:\n%s\n", description, examples)
+	fmt.Fprintf(out, "%s\n\nUsage:\n  kevy-server [serve] [FILE] [-] [--name value …]…\n  kevy-server import | export FILE …\n  kevy-server changes tail | snapshot | info | hold | pipe | chaos …\n  kevy-server --version | --help\n\nExamples:\n%s\n", description, examples)
 	group := ""
 	for _, s := range config.New().Settings() {
 		if s.Effect != config.Applied {

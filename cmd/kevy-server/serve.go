@@ -51,7 +51,7 @@ func checkFirstWord(args []string) error {
 	if _, err := os.Stat(args[0]); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("%q was taken for a configuration file, and there is none of that name; the subcommands are serve, import and export, as in kevy-server serve --port 7000", args[0])
+	return fmt.Errorf("%q was taken for a configuration file, and there is none of that name; the subcommands are serve, import, export and changes, as in kevy-server serve --port 7000", args[0])
 }
 
 // run serves; when it has returned, no signal ends the process any more.

@@ -126,5 +126,6 @@ func Open(t *Target) (Sink, error) {
 const Targets = `  redis://host:port[/db]    exactly once   ttl=exact|none|1h replace=yes accept-diverged=yes
   rediss://…                exactly once   the same over TLS
   file:///path.jsonl        exactly once   rotate-size=1gb rotate-age=24h keep=10   (formats but json: at least once)
+  kafka://broker/topic      exactly once   docs/pipe.md lists them; kafkas:// is the same over TLS
   https://… http://…        at least once  header=Name:value secret-file=FILE timeout=30s
   stdout:                   at least once`

@@ -33,7 +33,7 @@ var levels = []level{
 	},
 	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer", "internal/feedhttp"}, banned: []string{"kevy/internal/script"}},
 	6: {packages: []string{".", "internal/server"}},
-	7: {packages: []string{"statestore", "listen", "internal/pipe", "internal/pipe/*", "cmd/kevy-server"}, shared: []string{"kevy/internal/pipe", "kevy/internal/pipe/kafka"}},
+	7: {packages: []string{"statestore", "listen", "internal/chaos", "internal/pipe", "internal/pipe/*", "cmd/kevy-server"}, shared: []string{"kevy/internal/chaos", "kevy/internal/pipe", "kevy/internal/pipe/kafka"}},
 }
 
 // onlyUsers says which package alone may import a library; the empty name is
