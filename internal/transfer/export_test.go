@@ -26,8 +26,9 @@ import (
 var tinySizes = exportSizes{partitionBytes: 2 << 10, stringBytes: 8 << 10, chunkBytes: 256, fanOut: 4}
 
 // live makes n random commits in a store: changes of every type, whole databases
-// that go and are swapped, and a base in the middle.
-func live(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int) {
+// that go and are swapped, and a base in the middle. If it is to be expiring, a
+// field of a hash expires in the end for sure.
+func live(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int, expiring bool) {
 	t.Helper()
 	opt := options(fsys, dir)
 	opt.Offline = true
@@ -48,7 +49,7 @@ func live(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int) {
 			// Mostly a key of that type; what does not fit is no op.
 			key := fmt.Appendf(nil, "k%d", rng.IntN(40))
 			if rng.IntN(4) > 0 {
-				key = fmt.Appendf(nil, "%c%d", "sssllllSShhhhhzzxx......"[kind], rng.IntN(10))
+				key = fmt.Appendf(nil, "%c%d", "sssllllSSShhhhhzzxx....."[kind], rng.IntN(10))
 			}
 			switch kind {
 			case 0, 1:
@@ -113,6 +114,15 @@ func live(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int) {
 			}
 		}
 	}
+	if expiring {
+		e.Set().Lock(everyShard)
+		tx.Begin(everyShard, 1, nowMs)
+		_, _ = tx.HSet([]byte("expiring"), []byte("field"), text())
+		_ = tx.HExpireAt([]byte("expiring"), nowMs+1000, [][]byte{[]byte("field")}, nil, nil)
+		e.Commit(tx)
+		e.Set().Unlock(everyShard)
+		tx.End()
+	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +136,7 @@ func TestSortedExportEqualsWhole(t *testing.T) {
 	versions := map[int]int{}
 	for i := range 25 {
 		m := vfs.NewMem()
-		live(t, rng, m, "data", 20+rng.IntN(300))
+		live(t, rng, m, "data", 20+rng.IntN(300), i%2 == 0)
 		db := EveryDB
 		if i%5 == 4 {
 			db = rng.IntN(testDBs)
