@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -150,6 +151,9 @@ func (s *Source) ResumeSnapshot(stream int, f *Filter, token []byte, after uint6
 	}
 	return r, nil
 }
+
+// IsSnapshotToken reports whether b looks like a token, whatever it may resume.
+func IsSnapshotToken(b []byte) bool { return bytes.IndexByte(b, '-') > 0 }
 
 // join counts a reader in to the snapshot that is to be taken next.
 func (ss *snapshots) join() (*snapshot, error) {

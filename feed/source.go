@@ -198,6 +198,9 @@ func (s *Source) StreamName(stream int) string {
 	return strconv.Itoa(stream)
 }
 
+// NeverDurable reports whether nothing is ever fsynced.
+func (s *Source) NeverDurable() bool { return s.opt.NeverDurable }
+
 // Publish counts a commit whose first op has the LSN firstLSN. It is called in
 // the log's critical section, once the commit's bytes are in, so that calls come
 // in LSN order. It neither allocates nor waits.

@@ -29,7 +29,7 @@ func (f *family) info(c *command.Ctx) {
 		w.BulkString(name)
 		w.Int(n)
 	}
-	w.Map(12)
+	w.Map(13)
 	w.BulkString("stream")
 	w.BulkString(f.source.StreamName(stream))
 	num("generation", int64(info.Generation))
@@ -46,6 +46,8 @@ func (f *family) info(c *command.Ctx) {
 	w.BulkString("holds")
 	f.writeHolds(w, info.Holds)
 	f.describeSubscribers(w, stream)
+	w.BulkString("snapshots")
+	describeSnapshots(w, f.source.Snapshots())
 }
 
 func writeLineage(w *resp.Writer, past []feed.PastGeneration) {

@@ -50,7 +50,7 @@ func (f *family) subscribe(c *command.Ctx) {
 		return
 	}
 	a := c.Scan(3)
-	at, cerr := f.start(&a, stream)
+	at, snap, cerr := f.start(&a, stream)
 	s := newSubscription(f, subs, stream)
 	o := newOptions(c)
 	err := o.Parse(&a, func(option []byte) bool { return s.parseOption(option, &a) })
@@ -66,7 +66,7 @@ func (f *family) subscribe(c *command.Ctx) {
 		return
 	}
 	s.req, s.meta, s.filtered = o.Request(stream, at), o.Meta, o.Filter.Selects()
-	if err := s.place(); err != nil {
+	if err := s.prepare(snap); err != nil {
 		c.W.Error(feed.ReplyError(err))
 		return
 	}
@@ -78,24 +78,40 @@ func (f *family) subscribe(c *command.Ctx) {
 	c.W.Int(int64(at.Offset))
 }
 
-// start reads where a subscription begins.
-func (f *family) start(a *command.Args, stream int) (at feed.Cursor, _ *resp.Error) {
+// prepare finds out whether the subscription can begin where it is to.
+func (s *subscription) prepare(snap *snapshotStart) error {
+	if snap == nil {
+		return s.place()
+	}
+	opening, err := snap.open(s.family.source, &s.req)
+	if err != nil {
+		return err
+	}
+	s.opening = opening
+	return nil
+}
+
+// start reads where a subscription begins: at a cursor, or with a snapshot, and
+// then the cursor is where the stream stands now.
+func (f *family) start(a *command.Args, stream int) (at feed.Cursor, snap *snapshotStart, _ *resp.Error) {
 	switch first := a.Bytes(); {
 	case command.EqualFold(first, "TAIL"):
-		return f.source.Tail(stream), nil
+		return f.source.Tail(stream), nil, nil
+	case command.EqualFold(first, "SNAPSHOT"):
+		return f.source.Tail(stream), takeSnapshotStart(a), nil
 	case command.EqualFold(first, "OLDEST"):
 		at, err := f.source.Oldest(stream)
 		if err != nil {
-			return at, feed.ReplyError(err)
+			return at, nil, feed.ReplyError(err)
 		}
-		return at, nil
+		return at, nil, nil
 	default:
 		generation, ok := command.ParseInt(first)
 		offset := a.Int()
 		if a.Err() == nil && (!ok || generation < 0 || offset < 0) {
 			a.Fail(command.ErrNotInt)
 		}
-		return feed.Cursor{Generation: uint64(generation), Offset: uint64(offset)}, nil
+		return feed.Cursor{Generation: uint64(generation), Offset: uint64(offset)}, nil, nil
 	}
 }
 

@@ -60,8 +60,8 @@ type opening interface {
 	// which the frames follow. Its error ends the subscription, as one of reading
 	// does. It must return soon after s.ctx has ended.
 	run(s *subscription) (feed.Cursor, error)
-	// close gives up what it holds. It is called once, when the frames begin or the
-	// subscription ends, whether run was called or not.
+	// close gives up what it holds. It is called once, when the frames behind it have
+	// been read to the end or the subscription ends, whether run was called or not.
 	close()
 }
 
@@ -98,15 +98,19 @@ func (s *subscription) stop() {
 }
 
 func (s *subscription) close() {
-	if s.opening != nil {
-		s.opening.close()
-		s.opening = nil
-	}
+	s.closeOpening()
 	if s.follower != nil {
 		s.follower.Close()
 	}
 	s.family.subscribers.remove(s)
 	s.cancel()
+}
+
+func (s *subscription) closeOpening() {
+	if s.opening != nil {
+		s.opening.close()
+		s.opening = nil
+	}
 }
 
 func (s *subscription) run() {
@@ -174,8 +178,6 @@ func (s *subscription) open() error {
 		if err := s.place(); err != nil {
 			return err
 		}
-		s.opening.close()
-		s.opening = nil
 	}
 	s.told, _ = s.follower.Position()
 	return nil
@@ -257,6 +259,7 @@ func (s *subscription) rest() error {
 			return s.ctx.Err()
 		}
 	}
+	s.closeOpening()
 	for {
 		more, err := s.follower.Wait(s.ctx, s.sent.Add(s.heartbeat))
 		if err != nil || more {
