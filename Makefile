@@ -63,7 +63,7 @@ crash: ## CRASH_SCHEDULES (20000) random histories of crashes on a file system i
 	go test -count=1 -timeout 0 -v -run '^TestRandomSchedules$$' ./aof -schedules $(CRASH_SCHEDULES)
 
 chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy
-	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run '^TestKill$$' ./tests/integration
+	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run '^TestKill(Consumers)?$$' ./tests/integration
 
 rdb: ## RDB_KEYS (1000000) keys from redis-server into a store and back, with time and memory of each step
 	KEVY_REQUIRE_TOOLS=1 KEVY_RDB_KEYS=$(RDB_KEYS) go test -count=1 -timeout 0 -v -run '^TestRDBThereAndBack$$' ./tests/integration
