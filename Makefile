@@ -26,7 +26,7 @@ deps: ## install, or list, the programs that the tests use
 # Where programs are missing the tests that use them are skipped; where none is, none may be.
 test: ## every test, in at most 20 minutes
 	@if scripts/deps.sh; then export KEVY_REQUIRE_TOOLS=1; fi; \
-	go test -timeout $(TEST_TIMEOUT) ./...
+	go test -timeout $(TEST_TIMEOUT) ./... && cd examples/sqlite && go vet ./... && go test -timeout $(TEST_TIMEOUT) ./...
 
 check: format vet staticcheck levels fresh test race ## all that a change must pass
 

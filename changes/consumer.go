@@ -22,8 +22,9 @@ const finalSaveTimeout = 15 * time.Second
 type Consumer struct {
 	opt     Options
 	handler Handler
-	// snapshots and progress are the handler, if it is more than a Handler.
+	// snapshots, batches and progress are the handler, if it is more than a Handler.
 	snapshots SnapshotHandler
+	batches   BatchHandler
 	progress  ProgressHandler
 
 	running atomic.Bool
@@ -43,6 +44,7 @@ func New(opt Options, h Handler) (*Consumer, error) {
 	}
 	c := &Consumer{opt: opt, handler: h}
 	c.snapshots, _ = h.(SnapshotHandler)
+	c.batches, _ = h.(BatchHandler)
 	c.progress, _ = h.(ProgressHandler)
 	c.poll.Store(opt.Poll)
 	for _, name := range opt.Streams {

@@ -218,6 +218,56 @@ func TestHandlerErrorStops(t *testing.T) {
 	})
 }
 
+// batcher takes commits as they come, and refuses the second batch once.
+type batcher struct {
+	*recorder
+	batches int
+	sizes   []int
+}
+
+func (b *batcher) Commits(ctx context.Context, commits []Commit) error {
+	if b.batches++; b.batches == 2 {
+		return errors.New("the transaction failed")
+	}
+	b.note(func() {
+		b.sizes = append(b.sizes, len(commits))
+		for i := range commits {
+			b.commits[All] = append(b.commits[All], &commits[i])
+		}
+	})
+	return nil
+}
+
+func (b *batcher) Commit(context.Context, *Commit) error {
+	panic("Commit of a BatchHandler")
+}
+
+func TestBatchHandler(t *testing.T) {
+	modes(t, func(t *testing.T, f *fakeServer, opt Options) {
+		f.add(All, slices.Repeat([]int{2}, 100)...)
+		store := new(MemoryStore)
+		opt.Start, opt.Store = Oldest, store
+		b := &batcher{recorder: newRecorder()}
+		c := start(t, opt, b)
+		if err := c.wait(); err == nil || err.Error() != "the transaction failed" {
+			t.Fatalf("Run: %v", err)
+		}
+		if at := store.Cursors()[All]; at != (Cursor{1000, uint64(2 * b.sizes[0])}) {
+			t.Errorf("the cursor is %v behind a batch of %d commits", at, b.sizes[0])
+		}
+		again := rerun(t, c.Consumer)
+		b.until(t, "the rest", func() bool { return b.count(All) == 200 })
+		again.stop()
+		f.checkAll(t, b.recorder, All, Cursor{Generation: 1000})
+		if most := slices.Max(b.sizes); most < 2 {
+			t.Errorf("batches of %d commits at most", most)
+		}
+		if st := c.Status().Streams[0]; st.Commits != 100 || st.Frames != 200 {
+			t.Errorf("status: %+v", st)
+		}
+	})
+}
+
 func TestRunRunsOnce(t *testing.T) {
 	f := newFake(t, All)
 	c := start(t, Options{Addr: f.addr()}, newRecorder())

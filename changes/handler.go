@@ -17,6 +17,17 @@ type HandlerFunc func(ctx context.Context, c *Commit) error
 // Commit calls f.
 func (f HandlerFunc) Commit(ctx context.Context, c *Commit) error { return f(ctx, c) }
 
+// BatchHandler is a Handler that takes at once what came at once, so that a
+// target whose transactions are dear needs one for many commits. A Consumer then
+// calls Commits and never Commit.
+type BatchHandler interface {
+	Handler
+	// Commits takes commits that follow each other in one stream, at least one: all
+	// of them, or an error. The cursor behind all of them is the last one's Next.
+	// They belong to the handler.
+	Commits(ctx context.Context, commits []Commit) error
+}
+
 // SnapshotHandler is a Handler that can begin from the state of the store. For
 // each snapshot of a stream it gets one SnapshotStart, parts, and one
 // SnapshotEnd; the commits that follow go on from exactly that state.

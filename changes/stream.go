@@ -246,35 +246,53 @@ func (s *stream) changes(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
-	for i := range commits {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	for len(commits) > 0 {
+		n := 1
+		if s.c.batches != nil {
+			n = len(commits)
 		}
-		c := &commits[i]
-		frames, next, at := len(c.Frames), c.Next, c.Frames[len(c.Frames)-1].Time
-		if err := s.c.handler.Commit(ctx, c); err != nil {
-			return s.c.fatal(ctx, err)
-		}
-		s.place(next)
-		s.say(func(st *StreamStatus) {
-			st.State = Reading
-			st.Commits++
-			st.Frames += uint64(frames)
-			if i == len(commits)-1 {
-				st.Lag = max(0, time.Since(at))
-			}
-		})
-		s.gaps = 0
-		s.behind.reset()
-		s.unsaved++
-		if err := s.changed(ctx); err != nil {
+		if err := s.take(ctx, commits[:n:n]); err != nil {
 			return err
 		}
+		commits = commits[n:]
 	}
 	if m.At.Generation == s.at.Generation && m.At.Offset > s.at.Offset || moves {
 		return s.moved(ctx, m.At)
 	}
 	return nil
+}
+
+// take hands commits to the handler: one, or all of a message.
+func (s *stream) take(ctx context.Context, commits []Commit) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// The commits are the handler's from now on.
+	last, n, frames := &commits[len(commits)-1], len(commits), 0
+	next, at := last.Next, last.Frames[len(last.Frames)-1].Time
+	for i := range commits {
+		frames += len(commits[i].Frames)
+	}
+	var err error
+	if s.c.batches != nil {
+		err = s.c.batches.Commits(ctx, commits)
+	} else {
+		err = s.c.handler.Commit(ctx, &commits[0])
+	}
+	if err != nil {
+		return s.c.fatal(ctx, err)
+	}
+	s.place(next)
+	s.say(func(st *StreamStatus) {
+		st.State = Reading
+		st.Commits += uint64(n)
+		st.Frames += uint64(frames)
+		st.Lag = max(0, time.Since(at))
+	})
+	s.gaps = 0
+	s.behind.reset()
+	s.unsaved += n
+	return s.changed(ctx)
 }
 
 // fresh returns those commits of a message that lie behind the cursor, and
