@@ -400,3 +400,60 @@ func TestChangesChaos(t *testing.T) {
 		t.Error("it still listens")
 	}
 }
+
+// TestChangesSnapshot loads a snapshot into a redis-server, and follows on from the
+// cursor that is said with it.
+func TestChangesSnapshot(t *testing.T) {
+	s, c := startSource(t)
+	addr := "--addr=" + s.Addr()
+	for _, line := range []string{"SET user:1 a", "RPUSH l 1 2 3", "SET gone x", "DEL gone", "SELECT 2", "HSET h f v", "SELECT 0"} {
+		do(t, c, line)
+	}
+	out, stderr, err := execute(t.Context(), "changes", "snapshot", addr)
+	if err != nil {
+		t.Fatal(err, stderr)
+	}
+	to := process.Start(t, process.Oracle(t), process.Config{})
+	loading := to.Conn(t)
+	if _, err := loading.Write([]byte(out)); err != nil {
+		t.Fatal(err)
+	}
+	do(t, c, "SET user:2 b")
+	follow := regexp.MustCompile(`(\d+) ops; what follows: kevy-server (changes tail --stream ALL --from \d+:\d+)\n`).FindStringSubmatch(stderr)
+	if follow == nil || follow[1] != "3" {
+		t.Fatalf("it says %q", stderr)
+	}
+	out, _, err = execute(t.Context(), append(strings.Fields(follow[2]), addr, "--no-follow", "--format", "resp")...)
+	if err != nil || !strings.Contains(out, "user:2") || strings.Contains(out, "user:1") {
+		t.Errorf("what follows is %q, %v", out, err)
+	}
+	if _, err := loading.Write([]byte(out)); err != nil {
+		t.Fatal(err)
+	}
+	copied := to.Conn(t)
+	for deadline := time.Now().Add(waitLimit); do(t, copied, "EXISTS user:2").String() != ":1"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what follows does not arrive")
+		}
+	}
+	dump := func(c *wire.Conn) keyspace.Dump {
+		d, err := keyspace.Read(c, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if diff := keyspace.Diff(dump(c), dump(copied), keyspace.Options{}, 10); len(diff) > 0 {
+		t.Errorf("what was loaded differs:\n%s", strings.Join(diff, "\n"))
+	}
+
+	out, _, err = execute(t.Context(), "changes", "snapshot", addr, "--format", "json", "--prefix", "user:")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if err != nil || len(lines) != 4 || !strings.Contains(lines[0], `"event":"snapshot-start"`) || !strings.Contains(lines[3], `"event":"snapshot-end"`) ||
+		!strings.Contains(out, `"args":["SET","user:1","a"]`) || !strings.Contains(out, `"args":["SET","user:2","b"]`) {
+		t.Errorf("of a prefix: %v\n%s", err, out)
+	}
+	if _, _, err := execute(t.Context(), "changes", "snapshot", addr, "--prefix", ""); err == nil || !strings.Contains(err.Error(), "blank") {
+		t.Errorf("a blank prefix: %v", err)
+	}
+}

@@ -39,12 +39,12 @@ const pipeExamples = `  kevy-server changes pipe --to redis://replica:6379 --sna
 
 // pipeFlags are what a pipe is told beside what it reads.
 type pipeFlags struct {
-	to, from, name, cursorFile, format, onResync, level string
-	set, rewrite                                        []string
-	snapshot, anew                                      bool
-	commits                                             int
-	bytes                                               string
-	wait, report                                        time.Duration
+	to, from, name, hold, cursorFile, format, onResync, level string
+	set, rewrite                                              []string
+	snapshot, anew                                            bool
+	commits                                                   int
+	bytes                                                     string
+	wait, report                                              time.Duration
 }
 
 func pipeCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
@@ -67,6 +67,7 @@ func pipeCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 	flags.BoolVar(&f.anew, "anew", false, "begin with the state in any case: for once")
 	flags.StringVar(&f.from, "from", "tail", "where to begin without a snapshot: tail, oldest, generation:offset, a time, or how long ago")
 	flags.StringVar(&f.onResync, "on-resync", "stop", "when the server has no longer what comes next: stop, or snapshot")
+	flags.StringVar(&f.hold, "hold", "", "keep a hold of this name on the server, so that what comes next stays there while the pipe is away")
 	flags.StringVar(&f.cursorFile, "cursor-file", "", "file for the cursor, where the target does not keep it")
 	flags.StringVar(&f.name, "name", "default", "name of the pipe, if several have one target")
 	flags.StringVar(&f.format, "format", "", "form of records, where the target takes several: "+strings.Join(pipe.Formats, ", "))
@@ -93,7 +94,7 @@ func runPipe(cmd *cobra.Command, c *connection, s *selection, f *pipeFlags, stdo
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	o := pipe.Options{
-		Snapshot: f.snapshot, Anew: f.anew, CursorFile: f.cursorFile, FS: vfs.OS(), Log: log,
+		Snapshot: f.snapshot, Anew: f.anew, Hold: f.hold, CursorFile: f.cursorFile, FS: vfs.OS(), Log: log,
 		BatchCommits: f.commits, BatchWait: f.wait, ReportEvery: f.report,
 	}
 	switch f.onResync {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,9 @@ type Options struct {
 	// case. SnapshotOnResync takes one when the server cannot serve the cursor any
 	// more, where the pipe otherwise stops.
 	Snapshot, Anew, SnapshotOnResync bool
+	// Hold, if set, is the name of a hold on the server, which follows what is
+	// delivered.
+	Hold string
 	// CursorFile is the file for cursors, used if the sink keeps none.
 	CursorFile string
 	FS         vfs.FS
@@ -86,6 +90,7 @@ type running struct {
 	Options
 	snapshots SnapshotSink // the Sink, if it is one
 	file      *cursorFile  // nil if the sink keeps the cursors
+	holder    *holder      // nil without a hold
 	queue     *queue
 
 	// Of the writer.
@@ -122,8 +127,13 @@ func (p *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.Hold != "" {
+		if p.holder, err = newHolder(p.Hold, &options); err != nil {
+			return err
+		}
+	}
 	for stream, at := range cursors {
-		p.placed[stream] = true
+		p.stored(stream, at)
 		p.Log.Info("going on", "stream", stream, "cursor", at.String())
 	}
 
@@ -139,18 +149,21 @@ func (p *running) run(ctx context.Context) error {
 		stopReading()
 		written <- err
 	}()
-	reported := make(chan struct{})
-	go func() {
-		defer close(reported)
-		p.report(reading, consumer)
-	}()
+	var beside sync.WaitGroup
+	beside.Go(func() { p.report(reading, consumer) })
+	holding, stopHolding := context.WithCancel(writing)
+	defer stopHolding()
+	if p.holder != nil {
+		beside.Go(func() { p.holder.run(holding, p) })
+	}
 	readErr := consumer.Run(reading)
 	p.queue.close()
 	late := time.AfterFunc(closeTimeout, stopWriting)
 	defer late.Stop()
 	writeErr := <-written
 	stopReading()
-	<-reported
+	stopHolding()
+	beside.Wait()
 	switch {
 	case writeErr != nil && errors.Is(writeErr, context.Canceled) && writing.Err() != nil:
 		return fmt.Errorf("stopped before what was read could be delivered, since the target did not take it within %v; it comes again at the next start", closeTimeout)
@@ -311,8 +324,8 @@ func (p *running) deliver(ctx context.Context, commits []*changes.Commit) error 
 		}
 	}
 	clear(p.pending)
-	for stream := range at {
-		p.placed[stream] = true
+	for stream, at := range at {
+		p.stored(stream, at)
 	}
 	if delivered > 0 {
 		p.batches.Add(1)
@@ -322,6 +335,14 @@ func (p *running) deliver(ctx context.Context, commits []*changes.Commit) error 
 		p.writtenMs.Store(last[len(last)-1].Time.UnixMilli())
 	}
 	return nil
+}
+
+// stored notes that the cursor of a stream is stored.
+func (p *running) stored(stream string, at changes.Cursor) {
+	p.placed[stream] = true
+	if p.holder != nil {
+		p.holder.moved(stream, at)
+	}
 }
 
 func (p *running) deliverSnapshot(ctx context.Context, it *item) error {
@@ -341,11 +362,13 @@ func (p *running) deliverSnapshot(ctx context.Context, it *item) error {
 	if err := p.snapshots.SnapshotEnd(ctx, it.end.stream, it.end.at); err != nil {
 		return err
 	}
-	p.placed[it.end.stream] = true
-	p.Log.Info("snapshot ends, live frames follow", "stream", it.end.stream, "cursor", it.end.at.String(), "ops", p.ops.Load())
 	if p.file != nil {
-		return p.file.endSnapshot(it.end.stream, it.end.at)
+		if err := p.file.endSnapshot(it.end.stream, it.end.at); err != nil {
+			return err
+		}
 	}
+	p.stored(it.end.stream, it.end.at)
+	p.Log.Info("snapshot ends, live frames follow", "stream", it.end.stream, "cursor", it.end.at.String(), "ops", p.ops.Load())
 	return nil
 }
 

@@ -3,6 +3,8 @@ package pipe
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,7 +22,9 @@ import (
 	"kevy/changes"
 	"kevy/internal/changejson"
 	"kevy/internal/vfs"
+	"kevy/tests/keyspace"
 	"kevy/tests/process"
+	"kevy/tests/wire"
 )
 
 // logText is a log for tests to read.
@@ -314,7 +319,7 @@ func TestPipeKeepsUp(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pipe.cursor")
 	spec := target(t, "stdout:")
 	spec.Filter.Prefixes = []string{"never"}
-	stop, _ := runPipe(t, Options{Consumer: changes.Options{Addr: source.Addr()}, CursorFile: file}, spec)
+	stop, _ := runPipe(t, Options{Consumer: changes.Options{Addr: source.Addr()}, CursorFile: file, Hold: "test"}, spec)
 	eventually(t, "there is a cursor", func() bool { _, err := vfs.OS().Stat(file); return err == nil })
 	f.writes(rand.New(rand.NewPCG(1, 1)), 100, false)
 	tail := f.do("CHANGES", "TAIL", "ALL")
@@ -326,6 +331,9 @@ func TestPipeKeepsUp(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
+	if held := f.do("CHANGES", "HOLD", "LIST").String(); !strings.Contains(held, `"test"`) || !strings.Contains(held, fmt.Sprint(":", at.Offset)) {
+		t.Errorf("the pipe is at %v, and its hold is %s", at, held)
+	}
 }
 
 func openCursors(file string) (map[string]changes.Cursor, error) {
@@ -333,4 +341,146 @@ func openCursors(file string) (map[string]changes.Cursor, error) {
 	f.now.Selection = Selection(&changes.Filter{AllDBs: true, Prefixes: []string{"never"}}, nil)
 	err := f.load(f.now.Selection, false)
 	return f.cursors(), err
+}
+
+// TestPipeBeginsWithASnapshot starts pipes with --snapshot while writes go on, of
+// the whole and of a part under other names, stops one in the middle, and takes
+// the state anew when the cursor is no longer good: the copies equal the source.
+func TestPipeBeginsWithASnapshot(t *testing.T) {
+	rng := testRand(t)
+	source := process.Start(t, process.Subject(t), process.Config{})
+	f := newFeeder(t, source.Addr())
+	for i := range 3000 {
+		f.do("SET", fmt.Sprintf("a:%d", i), fmt.Sprint(i))
+	}
+	f.writes(rng, 300, false)
+	whole := process.Start(t, process.Oracle(t), process.Config{})
+	part := process.Start(t, process.Oracle(t), process.Config{})
+	foreign := part.Conn(t)
+	if _, err := foreign.Do("SET", "a:foreign", "1"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "out.jsonl")
+	options := Options{Consumer: changes.Options{Addr: source.Addr()}, Snapshot: true, SnapshotOnResync: true}
+	specs := []func() *Target{
+		func() *Target {
+			s := target(t, "redis://"+whole.Addr())
+			s.Snapshot = true
+			return s
+		},
+		func() *Target {
+			s := target(t, "redis://"+part.Addr())
+			s.Snapshot, s.Filter.Prefixes, s.Rewrite = true, []string{"a:"}, Rewrite{{"a:", "copy:"}}
+			return s
+		},
+		func() *Target {
+			s := target(t, "file://"+file)
+			s.Snapshot = true
+			return s
+		},
+	}
+	run := func(after time.Duration) {
+		t.Helper()
+		var stops []func() error
+		for _, spec := range specs {
+			stop, _ := runPipe(t, options, spec())
+			stops = append(stops, stop)
+		}
+		if after > 0 {
+			time.Sleep(after)
+		} else {
+			f.writes(rng, 300, true)
+			f.do("SET", "a:last", fmt.Sprint(rng.Uint64()))
+			tail := f.do("CHANGES", "TAIL", "ALL")
+			want := "cursor " + cursorOf(t, tail.Elems[0], tail.Elems[1]).String()
+			for _, s := range []*process.Server{whole, part} {
+				eventually(t, "the copy is at "+want, func() bool { return positionOf(t, s) == want })
+			}
+		}
+		for _, stop := range stops {
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	check := func() {
+		t.Helper()
+		state := dump(t, source)
+		mustEqual(t, state, dump(t, whole))
+		want, got := keyspace.Dump{}, dump(t, part)
+		if _, ok := got[keyspace.Key{Name: "a:foreign"}]; !ok {
+			t.Error("the foreign key is gone")
+		}
+		delete(got, keyspace.Key{Name: "a:foreign"})
+		for key, value := range state {
+			if rest, ok := strings.CutPrefix(key.Name, "a:"); ok {
+				key.Name = "copy:" + rest
+				want[key] = value
+			}
+		}
+		mustEqual(t, want, got)
+	}
+	for range 3 {
+		run(time.Duration(1+rng.IntN(60)) * time.Millisecond) // cut off somewhere
+	}
+	run(0)
+	check()
+	// Cursors that the server does not know: the state is taken anew.
+	for _, s := range []*process.Server{whole, part} {
+		c := s.Conn(t)
+		if _, err := c.Do("HSET", stateKey+"test", "position", "cursor 1:1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Do("SET", "copy:stale", "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(0)
+	check()
+
+	// The file holds what rebuilds the state: the last snapshot, and what follows.
+	rebuilt := process.Start(t, process.Subject(t), process.Config{})
+	c := rebuilt.Conn(t)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(db int, args []string) {
+		t.Helper()
+		for _, words := range [][]string{{"SELECT", fmt.Sprint(db)}, args} {
+			if r, err := c.Do(words...); err != nil || r.Kind == wire.Error {
+				t.Fatalf("%q: %v %v", words, r, err)
+			}
+		}
+	}
+	starts := 0
+	for line := range bytes.Lines(data) {
+		var l struct {
+			Event  string
+			DB     int
+			Args   []string
+			Base64 []int
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%.200s: %v", line, err)
+		}
+		for _, i := range l.Base64 {
+			raw, err := base64.StdEncoding.DecodeString(l.Args[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Args[i] = string(raw)
+		}
+		switch l.Event {
+		case "snapshot-start":
+			starts++
+			do(0, []string{"FLUSHALL"})
+		case "snapshot", "":
+			do(l.DB, l.Args)
+		}
+	}
+	if starts == 0 {
+		t.Error("no snapshot is in the file")
+	}
+	mustEqual(t, dump(t, source), dump(t, rebuilt))
 }

@@ -50,6 +50,7 @@ type redisSink struct {
 	db       int             // that conn has selected
 	position string          // of the state, as far as is known
 	known    bool            // the target has a state
+	forgive  bool            // the next transaction takes the note of a refused command away
 	token    string          // of the snapshot that is loading
 	skew     time.Duration   // of the target's clock, ahead of ours
 	lacks    map[string]bool // verbs that the target does not know
@@ -153,6 +154,7 @@ func (s *redisSink) Resume(ctx context.Context) (map[string]changes.Cursor, bool
 		return nil, true, err
 	}
 	s.position, s.known = state["position"], len(state) > 0
+	s.forgive = state["diverged"] != "" && (s.anew || s.accept)
 	if s.anew || !s.known {
 		return nil, true, nil
 	}

@@ -513,8 +513,15 @@ func TestRedisSnapshot(t *testing.T) {
 		if _, _, err := open(t, target(t, raw)).Resume(ctx); err == nil || !strings.Contains(err.Error(), "no longer equal") {
 			t.Errorf("after it: %v", err)
 		}
-		if at, _, err := open(t, target(t, raw+"?accept-diverged=yes")).Resume(ctx); err != nil || at["ALL"].Offset != 4 {
+		accepting := open(t, target(t, raw+"?accept-diverged=yes"))
+		if at, _, err := accepting.Resume(ctx); err != nil || at["ALL"].Offset != 4 {
 			t.Errorf("accepted: %v %v", at, err)
+		}
+		if err := accepting.Write(ctx, []*changes.Commit{{Stream: "ALL", Next: changes.Cursor{Generation: 7, Offset: 5}}}); err != nil {
+			t.Fatal(err)
+		}
+		if at, _, err := open(t, target(t, raw)).Resume(ctx); err != nil || at["ALL"].Offset != 5 {
+			t.Errorf("after it was accepted: %v %v", at, err)
 		}
 	})
 }

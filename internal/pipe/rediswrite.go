@@ -192,7 +192,7 @@ func (s *redisSink) exec(ctx context.Context, w *work) error {
 			err = s.tryExec(w)
 		}
 		if err == nil {
-			s.position, s.known = w.position, true
+			s.position, s.known, s.forgive = w.position, true, false
 			return nil
 		}
 		var diverged *divergedError
@@ -217,7 +217,7 @@ func (s *redisSink) exec(ctx context.Context, w *work) error {
 			return err
 		}
 		switch now := state["position"]; {
-		case state["diverged"] != "" && !s.accept:
+		case state["diverged"] != "" && !s.forgive:
 			return fmt.Errorf("the copy is no longer equal to its source, since %s: make it anew with --anew", state["diverged"])
 		case now == w.position && len(state) > 0:
 			s.position, s.known = w.position, true
@@ -301,6 +301,11 @@ func (s *redisSink) tryExec(w *work) error {
 	}
 	if err := queue(nil, []byte("HSET"), []byte(s.key), []byte("position"), []byte(w.position), []byte("selection"), []byte(s.selection)); err != nil {
 		return err
+	}
+	if s.forgive {
+		if err := queue(nil, []byte("HDEL"), []byte(s.key), []byte("diverged")); err != nil {
+			return err
+		}
 	}
 	s.conn.Append("EXEC")
 	s.conn.Append("WATCH", s.key)
