@@ -94,6 +94,7 @@ var sinks = map[string]func(t *Target) (Sink, error){
 	"https":  openWebhook,
 	"kafka":  openKafka,
 	"kafkas": openKafka,
+	"nats":   openNATS,
 	"redis":  openRedis,
 	"rediss": openRedis,
 	"stdout": openStdout,

@@ -33,7 +33,7 @@ var levels = []level{
 	},
 	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer", "internal/feedhttp"}, banned: []string{"kevy/internal/script"}},
 	6: {packages: []string{".", "internal/server"}},
-	7: {packages: []string{"statestore", "listen", "internal/chaos", "internal/pipe", "internal/pipe/*", "cmd/kevy-server"}, shared: []string{"kevy/internal/chaos", "kevy/internal/pipe", "kevy/internal/pipe/kafka"}},
+	7: {packages: []string{"statestore", "listen", "internal/chaos", "internal/pipe", "internal/pipe/*", "cmd/kevy-server"}, shared: []string{"kevy/internal/chaos", "kevy/internal/pipe", "kevy/internal/pipe/kafka", "kevy/internal/pipe/nats"}},
 }
 
 // onlyUsers says which package alone may import a library; the empty name is
@@ -46,6 +46,7 @@ var onlyUsers = map[string]string{
 	"github.com/schollz":         "kevy/cmd/kevy-server",
 	"github.com/redis/go-redis":  "",
 	"github.com/twmb/franz-go":   "kevy/internal/pipe/kafka",
+	"github.com/nats-io":         "kevy/internal/pipe/nats",
 	"go.uber.org/goleak":         "",
 }
 
