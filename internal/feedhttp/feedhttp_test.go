@@ -22,6 +22,7 @@ import (
 	"kevy/aof"
 	"kevy/feed"
 	"kevy/internal/changejson"
+	"kevy/internal/command/changes"
 	"kevy/internal/engine"
 	"kevy/shard"
 )
@@ -50,6 +51,12 @@ func serve(t testing.TB, change func(*Options)) *store {
 	}
 	opt := Options{
 		Source: e.Feed(), DBs: 4, MaxClients: func() int { return 1000 }, LocalOnly: func() bool { return true }, Logger: slog.New(slog.DiscardHandler),
+		Subscribers: &changes.Subscribers{}, NextID: func() uint64 { return 7 },
+		Pause: func() <-chan struct{} {
+			beat := make(chan struct{})
+			time.AfterFunc(time.Millisecond, func() { close(beat) })
+			return beat
+		},
 	}
 	if change != nil {
 		change(&opt)

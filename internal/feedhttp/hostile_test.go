@@ -210,6 +210,29 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestStoreCloses under readers: their answers end as they should.
+func TestStoreCloses(t *testing.T) {
+	s := serve(t, nil)
+	r := s.open("follow=yes")
+	defer r.Body.Close()
+	long := make(chan string, 1)
+	go func() {
+		_, body := s.get("block=20000")
+		long <- body
+	}()
+	eventually(t, "both wait", func() bool {
+		info, err := s.Feed().Info(4)
+		return err == nil && info.Waiting == 2
+	})
+	s.Feed().Close()
+	if body, err := io.ReadAll(r.Body); err != nil || !strings.Contains(string(body), "position") || strings.Contains(string(body), "end") {
+		t.Errorf("%q, %v", body, err)
+	}
+	if body := <-long; !strings.Contains(body, "closing") {
+		t.Errorf("%q", body)
+	}
+}
+
 // TestProtectedMode lets in whom it says, by address.
 func TestProtectedMode(t *testing.T) {
 	for addr, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "10.0.0.1": false, "2001:db8::1": false} {

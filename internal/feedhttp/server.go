@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kevy/feed"
+	"kevy/internal/command/changes"
 )
 
 // Limits of a connection. A stream lasts as long as its reader takes what is
@@ -42,7 +43,12 @@ type Options struct {
 	// whether only those from this machine are served. Both are asked for each.
 	MaxClients func() int
 	LocalOnly  func() bool
-	Logger     *slog.Logger
+	// Subscribers lists those that follow, under a number of NextID each.
+	Subscribers *changes.Subscribers
+	NextID      func() uint64
+	// Pause returns what is closed when a reader that keeps up is to look again.
+	Pause  func() <-chan struct{}
+	Logger *slog.Logger
 
 	writeTimeout, headerTimeout time.Duration // 0: the constants
 }

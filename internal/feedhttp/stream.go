@@ -11,6 +11,7 @@ import (
 
 	"kevy/feed"
 	"kevy/internal/changejson"
+	"kevy/internal/command/changes"
 	"kevy/internal/op"
 )
 
@@ -55,7 +56,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerError(w, statusOf(err), err)
 		return
 	}
-	a := newAnswer(s, w, q)
+	a := newAnswer(s, w, r, q)
 	if q.follow {
 		err = a.follow(r.Context())
 	} else {
@@ -83,18 +84,23 @@ type answer struct {
 	out   *bufio.Writer
 	name  string // of the stream
 	begun bool   // the status is out
+	addr  string // of the client
 
 	req   feed.Request
 	batch feed.Batch
 	args  [][]byte
 	line  []byte
+	// follower and id are set before it is listed, for an answer that follows.
+	follower *feed.Follower
+	id       uint64
+	sent     time.Time // when it was flushed last
 	// told is the cursor that the client can tell from what it was sent; none yet if
 	// it is zero, since start may have chosen it.
 	told feed.Cursor
 }
 
-func newAnswer(s *Server, w http.ResponseWriter, q *query) *answer {
-	a := &answer{s: s, q: q, w: w, rc: http.NewResponseController(w), name: s.opt.Source.StreamName(q.stream)}
+func newAnswer(s *Server, w http.ResponseWriter, r *http.Request, q *query) *answer {
+	a := &answer{s: s, q: q, w: w, rc: http.NewResponseController(w), name: s.opt.Source.StreamName(q.stream), addr: r.RemoteAddr}
 	a.out = bufio.NewWriterSize(a, gatherBytes)
 	a.req = q.options.Request(q.stream, q.at)
 	return a
@@ -139,30 +145,86 @@ func (a *answer) once(ctx context.Context) error {
 // closes or the stream cannot go on. An error means that the connection must
 // break.
 func (a *answer) follow(ctx context.Context) error {
-	defer a.batch.Release()
-	a.req.Bytes = min(max(a.req.Bytes, 1), readBytes)
-	if a.q.options.Bytes == 0 {
-		a.req.Bytes = readBytes
+	f, err := a.s.opt.Source.Follow(a.req)
+	if err != nil {
+		return a.fail(err)
 	}
+	defer f.Close()
+	defer a.batch.Release()
+	a.follower, a.id = f, a.s.opt.NextID()
+	a.s.opt.Subscribers.Add(a)
+	defer a.s.opt.Subscribers.Remove(a)
 	for {
-		if err := a.s.opt.Source.Since(ctx, &a.req, &a.batch); err != nil {
+		if err := f.Next(&a.batch); err != nil {
 			return a.fail(err)
 		}
+		full := f.Full(&a.batch)
 		if err := a.send(); err != nil {
 			return err
 		}
-		at := feed.Cursor{Generation: a.batch.Generation, Offset: a.batch.Next}
-		switch {
-		case a.batch.Len() > 0:
-		case at != a.told || !a.q.events && a.req.Block > 0:
-			a.position(at, a.batch.CompleteLSN)
-		case a.req.Block > 0:
-			_, _ = a.out.WriteString(": heartbeat\n\n")
+		if at, complete := f.Position(); a.batch.Len() == 0 && at.Generation != a.told.Generation {
+			a.position(at, complete)
+		}
+		if full && ctx.Err() == nil {
+			if err := a.beat(); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := a.flush(); err != nil {
 			return err
 		}
-		a.req.Cursor, a.req.Block = at, a.q.heartbeat
+		f.Done()
+		if more, err := a.rest(ctx); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// rest waits until it is worth to look again, and beats meanwhile. It returns
+// false once there is nothing more to come.
+func (a *answer) rest(ctx context.Context) (more bool, err error) {
+	if !a.follower.AtEnd() {
+		select {
+		case <-a.s.opt.Pause():
+			return true, nil
+		case <-ctx.Done():
+			return false, nil
+		}
+	}
+	for {
+		more, err := a.follower.Wait(ctx, a.sent.Add(a.q.heartbeat))
+		if err != nil {
+			return false, a.fail(err)
+		}
+		if more {
+			return true, nil
+		}
+		if err := a.beat(); err != nil {
+			return false, err
+		}
+	}
+}
+
+// beat sends a sign of life if one is due: where the reader stands, if it does
+// not know that.
+func (a *answer) beat() error {
+	if time.Since(a.sent) < a.q.heartbeat {
+		return nil
+	}
+	at, complete := a.follower.Position()
+	if at != a.told || !a.q.events {
+		a.position(at, complete)
+	} else {
+		_, _ = a.out.WriteString(": heartbeat\n\n")
+	}
+	return a.flush()
+}
+
+// Describe implements changes.Subscriber.
+func (a *answer) Describe() changes.Description {
+	return changes.Description{
+		Stream: a.q.stream, ID: a.id, Addr: a.addr, At: a.follower.Cursor(), Durable: a.req.Durable, Filtered: a.q.options.Filter.Selects(),
 	}
 }
 
@@ -214,7 +276,7 @@ func (a *answer) send() error {
 	open := false // an event
 	end := func() {
 		if open {
-			a.id(feed.Cursor{Generation: b.Generation, Offset: f.Last + 1})
+			a.endEvent(feed.Cursor{Generation: b.Generation, Offset: f.Last + 1})
 		}
 	}
 	err := b.Each(func(fr *feed.Frame) error {
@@ -257,14 +319,14 @@ func (a *answer) position(at feed.Cursor, completeLSN uint64) {
 	if a.q.events {
 		_, _ = a.out.WriteString("event: position\ndata: ")
 		_, _ = a.out.Write(append(a.line, '\n'))
-		a.id(at)
+		a.endEvent(at)
 		return
 	}
 	_, _ = a.out.Write(append(a.line, '\n'))
 }
 
-// id ends an event: whoever got it goes on at the cursor.
-func (a *answer) id(at feed.Cursor) {
+// endEvent ends an event with its id: whoever got it goes on at the cursor.
+func (a *answer) endEvent(at feed.Cursor) {
 	line := strconv.AppendUint(append(a.line[:0], "id: "...), at.Generation, 10)
 	line = strconv.AppendUint(append(line, ':'), at.Offset, 10)
 	a.line = append(line, "\n\n"...)
@@ -287,6 +349,7 @@ func (a *answer) flush() error {
 		return err
 	}
 	a.deadline()
+	a.sent = time.Now()
 	return a.rc.Flush()
 }
 

@@ -30,7 +30,7 @@ func (s *Server) commandTable() *command.Table {
 func newTable(s *Server, source *feed.Source, store changes.Store) *command.Table {
 	var table *command.Table
 	table = command.NewTable(
-		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(source, store),
+		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(source, store, &s.subscribers),
 		admin.Commands(s, func() *command.Table { return table }),
 	)
 	return table

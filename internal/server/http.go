@@ -61,6 +61,7 @@ func (s *Server) serveHTTP(listeners []net.Listener, bind []string, port int64) 
 		w.server = feedhttp.New(feedhttp.Options{
 			Source: s.store.Feed(), DBs: s.store.Set().DBs(), Logger: s.log,
 			MaxClients: func() int { return int(s.cfg.HTTPMaxClients.Load()) }, LocalOnly: s.cfg.ProtectedMode.Load,
+			Subscribers: &s.subscribers, NextID: func() uint64 { return s.nextID.Add(1) }, Pause: s.pacer.next,
 		})
 	}
 	for _, ln := range listeners {

@@ -73,6 +73,11 @@ func TestFeedOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Who follows is listed with the other subscribers.
+	eventually(t, "it is listed", func() bool {
+		info := c.do("CHANGES INFO ALL").String()
+		return strings.Contains(info, `"subscriber-count", :1,`) && strings.Contains(info, follower.LocalAddr().String())
+	})
 	c.expect("CONFIG SET bind 127.0.0.2", "+OK")
 	if _, _, err = httpGet(at, ""); err == nil {
 		t.Error("the old address is still served")

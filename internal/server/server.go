@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kevy/internal/command/changes"
 	"kevy/internal/config"
 	"kevy/internal/engine"
 	"kevy/internal/exec"
@@ -35,8 +36,10 @@ type Server struct {
 	stopOnce   sync.Once
 	ports      ports
 	web        web
-	limits     atomic.Pointer[resp.Limits] // of what clients send
-	pacer      pacer
+	// subscribers are the readers that follow a stream, by whatever way.
+	subscribers changes.Subscribers
+	limits      atomic.Pointer[resp.Limits] // of what clients send
+	pacer       pacer
 
 	writeTimeout time.Duration
 

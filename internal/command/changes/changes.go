@@ -43,12 +43,13 @@ type family struct {
 	source *feed.Source
 	store  Store
 
-	subscribers subscribers
+	subscribers *Subscribers
 }
 
-// Commands returns the family.
-func Commands(source *feed.Source, store Store) []*command.Spec {
-	f := &family{source: source, store: store}
+// Commands returns the family. Its subscriptions are added to subscribers, which
+// INFO lists.
+func Commands(source *feed.Source, store Store, subscribers *Subscribers) []*command.Spec {
+	f := &family{source: source, store: store, subscribers: subscribers}
 	return append(f.compatible(), f.changes())
 }
 

@@ -12,55 +12,81 @@ import (
 // behind.
 const maxListed = 64
 
-// subscribers are all subscriptions of a server.
-type subscribers struct {
-	mu  sync.Mutex
-	all map[*subscription]struct{} // guarded by mu
+// Subscriber is a reader that follows a stream, for INFO. Any goroutine may ask.
+type Subscriber interface{ Describe() Description }
+
+// Description is a subscriber as INFO lists it.
+type Description struct {
+	Stream int
+	ID     uint64 // of its connection
+	Addr   string // of the peer
+	// At is the cursor before which all was sent, zero before the frames.
+	At                feed.Cursor
+	Durable, Filtered bool
+	// Credit is how many messages with frames may still be sent, if that is Limited.
+	Limited bool
+	Credit  int64
 }
 
-func (l *subscribers) add(s *subscription) {
+// Subscribers are all subscribers of a server. The zero value is ready.
+type Subscribers struct {
+	mu  sync.Mutex
+	all map[Subscriber]struct{} // guarded by mu
+}
+
+// Add lists s until Remove.
+func (l *Subscribers) Add(s Subscriber) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
-		l.all = make(map[*subscription]struct{})
+		l.all = make(map[Subscriber]struct{})
 	}
 	l.all[s] = struct{}{}
 }
 
-func (l *subscribers) remove(s *subscription) {
+// Remove forgets s, if it is listed.
+func (l *Subscribers) Remove(s Subscriber) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, s)
 }
 
-// of returns the subscriptions to a stream.
-func (l *subscribers) of(stream int) (list []*subscription) {
+// of describes the subscribers of a stream.
+func (l *Subscribers) of(stream int) (list []subscriberInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for s := range l.all {
-		if s.stream == stream {
-			list = append(list, s)
+		if d := s.Describe(); d.Stream == stream {
+			list = append(list, subscriberInfo{Description: d})
 		}
 	}
 	return list
 }
 
-// subscriberInfo is a subscription as INFO lists it.
+// Describe implements Subscriber.
+func (s *subscription) Describe() Description {
+	d := Description{Stream: s.stream, ID: s.subs.out.ID(), Addr: s.subs.out.Addr(), Durable: s.req.Durable, Filtered: s.filtered}
+	if reader := s.reader.Load(); reader != nil {
+		d.At = reader.Cursor()
+	}
+	if s.window.limited {
+		d.Limited, d.Credit = true, s.window.left.Load()
+	}
+	return d
+}
+
+// subscriberInfo is a subscriber with how far it is behind.
 type subscriberInfo struct {
-	*subscription
-	at     feed.Cursor // zero before the frames
+	Description
 	frames uint64
 }
 
 // describeSubscribers adds those of a stream to the map that INFO replies with.
 func (f *family) describeSubscribers(w *resp.Writer, stream int) {
-	subs := f.subscribers.of(stream)
-	list := make([]subscriberInfo, len(subs))
-	for i, s := range subs {
-		list[i].subscription = s
-		if reader := s.reader.Load(); reader != nil {
-			list[i].at = reader.Cursor()
-			list[i].frames = f.source.LagFrames(stream, list[i].at)
+	list := f.subscribers.of(stream)
+	for i := range list {
+		if at := list[i].At; at != (feed.Cursor{}) {
+			list[i].frames = f.source.LagFrames(stream, at)
 		}
 	}
 	slices.SortFunc(list, func(a, b subscriberInfo) int {
@@ -70,7 +96,7 @@ func (f *family) describeSubscribers(w *resp.Writer, stream int) {
 		case a.frames != b.frames:
 			return 1
 		}
-		return int(int64(a.subs.out.ID()) - int64(b.subs.out.ID()))
+		return int(int64(a.ID) - int64(b.ID))
 	})
 	w.BulkString("subscriber-count")
 	w.Int(int64(len(list)))
@@ -83,7 +109,7 @@ func (f *family) describeSubscribers(w *resp.Writer, stream int) {
 }
 
 func (f *family) describeSubscriber(w *resp.Writer, s *subscriberInfo) {
-	lag, err := f.source.Lag(s.stream, s.at)
+	lag, err := f.source.Lag(s.Stream, s.At)
 	flag := func(name string, on bool) {
 		w.BulkString(name)
 		if on {
@@ -94,20 +120,20 @@ func (f *family) describeSubscriber(w *resp.Writer, s *subscriberInfo) {
 	}
 	w.Map(9)
 	w.BulkString("id")
-	w.Int(int64(s.subs.out.ID()))
+	w.Int(int64(s.ID))
 	w.BulkString("addr")
-	w.BulkString(s.subs.out.Addr())
+	w.BulkString(s.Addr)
 	w.BulkString("at")
-	if s.at == (feed.Cursor{}) {
+	if s.At == (feed.Cursor{}) {
 		w.Null()
 	} else {
-		writeCursor(w, s.at)
+		writeCursor(w, s.At)
 	}
-	flag("durable", s.req.Durable)
-	flag("filtered", s.filtered)
+	flag("durable", s.Durable)
+	flag("filtered", s.Filtered)
 	w.BulkString("credit")
-	if s.window.limited {
-		w.Int(s.window.left.Load())
+	if s.Limited {
+		w.Int(s.Credit)
 	} else {
 		w.Null()
 	}

@@ -102,7 +102,7 @@ func (s *subscription) close() {
 	if s.follower != nil {
 		s.follower.Close()
 	}
-	s.family.subscribers.remove(s)
+	s.family.subscribers.Remove(s)
 	s.cancel()
 }
 

@@ -94,7 +94,7 @@ func (l *Subscriptions) add(s *subscription) {
 	l.list = append(l.list, s)
 	l.mu.Unlock()
 	l.count.Add(1)
-	s.family.subscribers.add(s)
+	s.family.subscribers.Add(s)
 	l.afterReply(s.begin)
 }
 
