@@ -177,6 +177,9 @@ func (f *Filter) selectsValues() bool {
 	return len(f.valueExact) > 0 || len(f.valuePrefixes) > 0 || len(f.valueRegexes) > 0
 }
 
+// slow reports whether a frame may take much longer than it takes to decode it.
+func (f *Filter) slow() bool { return f != nil && (len(f.regexes) > 0 || len(f.valueRegexes) > 0) }
+
 // PassesKey reports whether the frames of a key in a database can pass: what a
 // snapshot for this reader holds, to which value filters do not apply.
 func (f *Filter) PassesKey(db int, key []byte) bool {

@@ -208,7 +208,8 @@ func TestFiltersAllocateNothing(t *testing.T) {
 			}
 		}
 		run()
-		if n := testing.AllocsPerRun(1000, run); n >= 1 {
+		// The race detector has pools forget at random.
+		if n := testing.AllocsPerRun(1000, run); n >= 1 && !raceDetector {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}

@@ -16,8 +16,8 @@ const (
 	MaxBytes     = MaxScanBytes
 	// MaxScanBytes is how much log one read decodes at most.
 	MaxScanBytes = 64 << 20
-	// MaxScanTime is how long one read looks for frames at most, beside waiting: a
-	// filter of regular expressions may take long over few bytes.
+	// MaxScanTime is how long one read looks for frames at most, beside waiting, if
+	// its filter has regular expressions, which may take long over few bytes.
 	MaxScanTime = time.Second
 	// clockBytes is how much log is decoded between two looks at the clock.
 	clockBytes = 64 << 10
@@ -164,7 +164,7 @@ func (rd *read) once() (again bool, err error) {
 
 // stopped reports whether the read has looked at as much as one may.
 func (rd *read) stopped() bool {
-	return rd.scanned >= MaxScanBytes || rd.took >= rd.source.scanTime
+	return rd.scanned >= MaxScanBytes || rd.filter.slow() && rd.took >= rd.source.scanTime
 }
 
 // look collects frames and returns the scan that did, standing behind them.
@@ -212,10 +212,10 @@ func (rd *read) retry() (again bool, err error) {
 // collect decodes commits into the batch until one of the limits is reached.
 func (rd *read) collect(sc *scan) error {
 	b := rd.batch
-	began := time.Now()
+	slow, began := rd.filter.slow(), time.Now()
 	defer func() { rd.took += time.Since(began) }()
 	for b.large == nil && len(b.recs) < rd.count && len(b.buf) < rd.bytes && rd.scanned < MaxScanBytes && sc.pos.lsn <= rd.limit {
-		if rd.scanned-rd.clocked >= clockBytes {
+		if slow && rd.scanned-rd.clocked >= clockBytes {
 			rd.clocked = rd.scanned
 			if rd.took+time.Since(began) >= rd.source.scanTime {
 				return nil
