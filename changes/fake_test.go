@@ -472,16 +472,13 @@ func (c *fakeConn) subscribe(args []string) error {
 
 // pushSnapshot sends the parts behind the first from, numbered from 1.
 func (c *fakeConn) pushSnapshot(stream string, at Cursor, ops [][]string, from int) bool {
-	if from == 0 {
-		c.use(stream)
-		if c.send(func(w *resp.Writer) {
-			w.Push(3)
-			w.BulkString("changes-snapshot-start")
-			w.BulkString(stream)
-			w.BulkString(fmt.Sprintf("%d-%d", at.Generation, at.Offset))
-		}) != nil {
-			return false
-		}
+	if !c.use(stream) || c.send(func(w *resp.Writer) {
+		w.Push(3)
+		w.BulkString("changes-snapshot-start")
+		w.BulkString(stream)
+		w.BulkString(fmt.Sprintf("%d-%d", at.Generation, at.Offset))
+	}) != nil {
+		return false
 	}
 	for i := from; i < len(ops); i++ {
 		if !c.use(stream) || c.send(func(w *resp.Writer) {

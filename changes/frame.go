@@ -102,12 +102,13 @@ func cloneArgs(args [][]byte) [][]byte {
 	return clone
 }
 
-// SnapshotPart is a piece of a snapshot: ops that rebuild keys, each a Redis
-// command. They belong to the handler.
+// SnapshotPart is a piece of a snapshot: ops that rebuild keys of an empty
+// target, each a Redis command. The ops of a key follow each other, and may go on
+// in the next part. They belong to the handler.
 type SnapshotPart struct {
 	Stream string
-	// Token names the snapshot, N the part within it, by which a connection that
-	// was lost goes on.
+	// Token names the snapshot, N the part within it, counted from 1: so a
+	// connection that was lost goes on.
 	Token string
 	N     uint64
 	// DB is the database of every op in the part.

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -276,6 +278,148 @@ func TestResyncFromServer(t *testing.T) {
 		}
 		until(t, "the history", func() bool { return l.count() == 1 })
 		stop()
+	}
+}
+
+// mirror takes snapshots and commits of one stream, strings only.
+type mirror struct {
+	*ledger
+	starts, parts, ends int
+}
+
+func (m *mirror) SnapshotStart(_ context.Context, stream, _ string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.starts++
+	maps.DeleteFunc(m.values, func(k, _ string) bool { return strings.HasPrefix(k, stream+":") })
+	return nil
+}
+
+func (m *mirror) SnapshotPart(_ context.Context, p *changes.SnapshotPart) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts++
+	for _, args := range p.Ops {
+		op, err := changes.DecodeOp(args)
+		if err != nil {
+			return err
+		}
+		m.values[p.Stream+":"+string(op.(changes.Set).Key)] = string(op.(changes.Set).Value)
+	}
+	return nil
+}
+
+func (m *mirror) SnapshotEnd(context.Context, string, changes.Cursor) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ends++
+	return nil
+}
+
+// fragile is a connection that is lost after some bytes.
+type fragile struct {
+	net.Conn
+	left atomic.Int64
+}
+
+func (f *fragile) Read(b []byte) (int, error) {
+	if f.left.Load() <= 0 {
+		f.Close()
+		return 0, net.ErrClosed
+	}
+	n, err := f.Conn.Read(b[:min(len(b), 4096)])
+	f.left.Add(-int64(n))
+	return n, err
+}
+
+// TestSnapshotFromServer begins with a snapshot under writes, over connections
+// that are lost in the middle of it, and proves the result with DIGEST.
+func TestSnapshotFromServer(t *testing.T) {
+	for _, every := range []bool{false, true} {
+		s := inprocess.Start(t)
+		c := s.Conn()
+		const keys = 20000
+		for i := 0; i < keys; i += 100 {
+			line := "MSET"
+			for j := range 100 {
+				line += fmt.Sprintf(" k%d %d", i+j, i)
+			}
+			inprocess.Do(t, c, line)
+		}
+		stopWriting, written := make(chan struct{}), make(chan int)
+		go func() {
+			w := s.Conn()
+			rnd := rand.New(rand.NewPCG(1, 1))
+			for n := 0; ; n++ {
+				select {
+				case <-stopWriting:
+					written <- n
+					return
+				default:
+				}
+				args := []string{"SET", fmt.Sprint("k", rnd.IntN(keys)), fmt.Sprint("new", n)}
+				if n%5 == 0 {
+					args = []string{"DEL", fmt.Sprint("k", rnd.IntN(keys))}
+				}
+				if _, err := w.Do(args...); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		m := &mirror{ledger: newLedger()}
+		var dials atomic.Int64
+		store := new(changes.MemoryStore)
+		con, stop := run(t, changes.Options{
+			Start: changes.Snapshot, EveryShard: every, Store: store, Heartbeat: 50 * time.Millisecond, Window: 4,
+			Dial: func(ctx context.Context) (net.Conn, error) {
+				nc, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
+				if err != nil {
+					return nil, err
+				}
+				f := &fragile{Conn: nc}
+				f.left.Store(1 << 40)
+				if n := dials.Add(1); n < 10 {
+					f.left.Store(40_000 * n)
+				}
+				return f, nil
+			},
+		}, m)
+		streams := 1
+		if every {
+			streams = 4
+		}
+		until(t, "the snapshot", func() bool { return len(store.Cursors()) == streams })
+		time.Sleep(100 * time.Millisecond)
+		close(stopWriting)
+		if n := <-written; n == 0 {
+			t.Error("nothing was written meanwhile")
+		}
+		for _, st := range con.Status().Streams {
+			if st.Reconnects == 0 {
+				t.Errorf("stream %s lost no connection", st.Stream)
+			}
+			tail := inprocess.Do(t, c, "CHANGES TAIL "+st.Stream).Strings()
+			until(t, "stream "+st.Stream+" is caught up", func() bool {
+				at := store.Cursors()[st.Stream]
+				return tail[0] == fmt.Sprint(at.Generation) && tail[1] == fmt.Sprint(at.Offset)
+			})
+			var d changes.Digest
+			m.mu.Lock()
+			for k, v := range m.values {
+				if key, ok := strings.CutPrefix(k, st.Stream+":"); ok {
+					d.Add(changes.StringDigest([]byte(key), []byte(v), 0))
+				}
+			}
+			m.mu.Unlock()
+			want := inprocess.Do(t, c, "CHANGES DIGEST "+st.Stream).Strings()
+			if want[0] != tail[0] || want[1] != tail[1] || want[2] != fmt.Sprint(d.Keys()) || want[3] != d.String() {
+				t.Errorf("stream %s: the server's digest is %v, the mirror's %d %v at %v", st.Stream, want, d.Keys(), d.String(), tail)
+			}
+		}
+		stop()
+		if m.starts != streams || m.ends != streams || m.parts == 0 {
+			t.Errorf("%d snapshots began, %d ended, with %d parts: %d streams, each resumed", m.starts, m.ends, m.parts, streams)
+		}
 	}
 }
 

@@ -53,10 +53,9 @@ type stream struct {
 type snapshotState struct {
 	wanted  bool // the stream begins, or goes on, with a snapshot
 	token   string
-	started bool // the handler was told of token
-	resumes bool // the subscription asked for token
-	parts   bool // n counts
-	n       uint64
+	started bool   // the handler was told of token
+	resumes bool   // the subscription asked for token
+	n       uint64 // of the last part, from 1
 }
 
 func newStream(c *Consumer, name string) *stream {
@@ -130,7 +129,7 @@ func (t target) args() []string {
 func (s *stream) target() target {
 	switch {
 	case s.snapshot.wanted:
-		s.snapshot.resumes = s.snapshot.started && s.snapshot.parts
+		s.snapshot.resumes = s.snapshot.started
 		if s.snapshot.resumes {
 			return target{kind: startSnapshot, token: s.snapshot.token, n: s.snapshot.n}
 		}
@@ -410,7 +409,8 @@ func (s *stream) snapshotStart(ctx context.Context, token string) error {
 		return protocolError("a snapshot of stream %s that was not asked for", s.name)
 	}
 	if s.snapshot.resumes && s.snapshot.token == token {
-		return nil // it goes on
+		s.snapshot.resumes = false // it goes on
+		return nil
 	}
 	if err := s.c.snapshots.SnapshotStart(ctx, s.name, token); err != nil {
 		return s.c.fatal(ctx, err)
@@ -424,16 +424,16 @@ func (s *stream) snapshotPart(ctx context.Context, m *Message) error {
 	switch {
 	case !snap.wanted || !snap.started:
 		return protocolError("a part of a snapshot of stream %s before its start", s.name)
-	case snap.parts && m.N <= snap.n:
-		return nil
-	case snap.parts && m.N != snap.n+1, !snap.parts && m.N > 1:
+	case len(m.Ops) == 0, m.N <= snap.n:
+		return nil // a heartbeat, or a repetition
+	case m.N != snap.n+1:
 		return protocolError("the part %d of a snapshot of stream %s, after %d", m.N, s.name, snap.n)
 	}
 	p := &SnapshotPart{Stream: s.name, Token: snap.token, N: m.N, DB: m.DB, Ops: m.Ops}
 	if err := s.c.snapshots.SnapshotPart(ctx, p); err != nil {
 		return s.c.fatal(ctx, err)
 	}
-	snap.parts, snap.n = true, m.N
+	snap.n = m.N
 	return nil
 }
 
