@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"slices"
 	"sort"
 	"time"
@@ -172,6 +173,7 @@ func (r *SnapshotReader) next(ctx context.Context, durable bool, p *SnapshotPart
 		}
 		r.parts.Take()
 		r.taken = part.N
+		runtime.Gosched() // a part is a while; whoever serves clients goes first
 		switch {
 		case !r.filter.passesDB(part.DB):
 		case r.filter == nil || !r.filter.selectsKeys():

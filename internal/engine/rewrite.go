@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"kevy/internal/ds"
@@ -107,6 +108,9 @@ func (e *Engine) writeBase(base baseWriter, snap *shard.Snapshot) error {
 	flush := func() error {
 		err := base.Write(payload, ops)
 		payload, ops = payload[:0], 0
+		// Otherwise those that serve clients would get the processor when the runtime
+		// takes it away, which is after 10 ms.
+		runtime.Gosched()
 		return err
 	}
 	err := snap.Each(func(keyDB, stream int, entry *ds.Entry) error {

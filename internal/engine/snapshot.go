@@ -3,6 +3,7 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"kevy/feed"
 	"kevy/internal/ds"
@@ -102,4 +103,7 @@ func (w *partWriter) flush() {
 		w.err = w.add(w.shard, w.db, w.ops.Ops(), w.ops.Bytes())
 	}
 	w.ops.Reset()
+	// Otherwise those that serve clients would get the processor when the runtime
+	// takes it away, which is after 10 ms.
+	runtime.Gosched()
 }
