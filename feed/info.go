@@ -46,11 +46,7 @@ func (s *Source) Info(stream int) (Info, error) {
 		MemoryBytes: s.archive.MemoryBytes(), Waiting: int(s.waiting[stream].waiters.Load()),
 	}
 	if !s.opt.NeverDurable {
-		at, err := s.CursorAt(stream, s.archive.Durable()+1)
-		switch {
-		case err == nil:
-			info.Durable = at
-		case !errors.Is(err, ErrTruncated):
+		if info.Durable, err = s.DurableTail(stream); err != nil {
 			return Info{}, err
 		}
 	}
@@ -66,6 +62,17 @@ func (s *Source) Info(stream int) (Info, error) {
 		info.Holds = h.List(stream)
 	}
 	return info, nil
+}
+
+// DurableTail returns where a fresh reader starts that must not be behind a frame
+// which a crash can take: all before it is fsynced. A DURABLE reader that started
+// at Tail would have to resync after a crash without having seen anything.
+func (s *Source) DurableTail(stream int) (Cursor, error) {
+	at, err := s.CursorAt(stream, s.archive.Durable()+1)
+	if errors.Is(err, ErrTruncated) {
+		return s.Oldest(stream)
+	}
+	return at, err
 }
 
 // Tend gives up history beyond the retention as of nowMs (unix milliseconds) and

@@ -57,6 +57,9 @@ func (f *family) subscribe(c *command.Ctx) {
 	if err == nil {
 		err = cerr
 	}
+	if err == nil && o.Durable && command.EqualFold(c.Args[3], "TAIL") {
+		at, err = f.durableTail(stream)
+	}
 	if err != nil {
 		c.W.Error(err)
 		return
@@ -113,6 +116,18 @@ func (f *family) start(a *command.Args, stream int) (at feed.Cursor, snap *snaps
 		}
 		return feed.Cursor{Generation: uint64(generation), Offset: uint64(offset)}, nil, nil
 	}
+}
+
+// durableTail is where TAIL is for a subscription with DURABLE.
+func (f *family) durableTail(stream int) (feed.Cursor, *resp.Error) {
+	if f.source.NeverDurable() {
+		return feed.Cursor{}, feed.ReplyError(feed.ErrNeedsLog)
+	}
+	at, err := f.source.DurableTail(stream)
+	if err != nil {
+		return at, feed.ReplyError(err)
+	}
+	return at, nil
 }
 
 // parseOption reads the options that only SUBSCRIBE has.
