@@ -81,6 +81,34 @@ func (f *Follower) Next(b *Batch) error {
 	return nil
 }
 
+// CaughtUp reports whether there is nothing to be read, without looking into the
+// log. The Follower is then AtEnd.
+func (f *Follower) CaughtUp() bool {
+	v, stream := f.source.view.Load(), f.req.Stream
+	if v.live.draw+uint64(stream) != f.rd.at.Generation {
+		return false
+	}
+	// What is counted after this, Wait notices.
+	last := v.live.last.Load()
+	if v.live.nextOf(stream) != f.rd.at.Offset {
+		return false
+	}
+	f.rd.live, f.rd.ended, f.rd.moved = v.live.draw, false, false
+	f.rd.visible, f.rd.limit = last, last
+	if f.req.Durable {
+		f.rd.limit = min(last, f.source.archive.Durable())
+	}
+	f.idle = true
+	return true
+}
+
+// Skip goes on at another cursor, with what lies before it known: somebody else
+// has read that, and it is complete up to completeLSN.
+func (f *Follower) Skip(at Cursor, completeLSN uint64) {
+	f.rd.at, f.complete, f.idle = at, completeLSN, false
+	f.place.release()
+}
+
 // Done says that all that was read has been dealt with.
 func (f *Follower) Done() {
 	f.mu.Lock()
@@ -157,13 +185,20 @@ func (p *followed) expire(last uint64, before time.Time) {
 	}
 }
 
-func (p *followed) close() {
+// release lets the scan go.
+func (p *followed) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sc != nil {
 		p.sc.close()
 		p.sc = nil
 	}
+}
+
+func (p *followed) close() {
+	p.release()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.closed = true
 }
 

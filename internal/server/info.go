@@ -414,6 +414,7 @@ func (s *Server) infoFeed(f *fields) {
 	f.num("feed_memory_bytes", info.MemoryBytes)
 	f.num("feed_disk_bytes", info.DiskBytes)
 	f.num("feed_waiting_readers", int64(info.Waiting))
+	f.num("feed_subscriptions", int64(s.subscriptions()))
 }
 
 func infoKeyspace(f *fields, tx admin.InfoTx) {

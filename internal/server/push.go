@@ -17,6 +17,16 @@ var _ changes.Outlet = (*client)(nil)
 // Subscriptions gives the feed's commands those of this connection.
 func (c *client) Subscriptions() *changes.Subscriptions { return c.subs }
 
+// subscriptions returns how many streams are pushed.
+func (s *Server) subscriptions() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		n += c.subs.Count()
+	}
+	return n
+}
+
 // Addr implements changes.Outlet.
 func (c *client) Addr() string { return c.addr }
 

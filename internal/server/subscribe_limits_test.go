@@ -358,8 +358,10 @@ func TestManySubscribers(t *testing.T) {
 		}()
 	}
 	reading.Wait()
-	info := w.do("CHANGES INFO")
-	text := info.String()
+	text := w.do("CHANGES INFO").String()
+	if n := w.infoInt("feed", "feed_subscriptions"); n != many {
+		t.Errorf("feed_subscriptions is %d", n)
+	}
 	if !strings.Contains(text, fmt.Sprintf(`"subscriber-count", :%d`, many)) || strings.Count(text, `"addr"`) != 64 {
 		t.Errorf("CHANGES INFO: %s", text)
 	}

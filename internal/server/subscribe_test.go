@@ -296,3 +296,68 @@ func TestSubscriberKeepsUp(t *testing.T) {
 		t.Errorf("only %d replies", replies)
 	}
 }
+
+// TestSubscribersShare: those who are sent the same get the same, in both
+// protocols, with breaks, other options and over FLUSHALL.
+func TestSubscribersShare(t *testing.T) {
+	t.Parallel()
+	const writes = 4000
+	in := start(t, "--shards", "2")
+	w := in.conn()
+	_ = w.SetDeadline(time.Now().Add(3 * patience))
+	options := []string{"", "", "", " META", " META", " COUNT 3", " COUNT 3", " DB 0", " PREFIX k", " DB * META", " WINDOW 1000000"}
+	var reading sync.WaitGroup
+	got := make([][]string, len(options))
+	for i, o := range options {
+		c := in.conn().proto(strconv.Itoa(2 + i%2))
+		_ = c.SetDeadline(time.Now().Add(3 * patience))
+		c.do("CHANGES SUBSCRIBE ALL TAIL" + o)
+		reading.Add(1)
+		go func() {
+			defer reading.Done()
+			for len(got[i]) == 0 || !strings.Contains(got[i][len(got[i])-1], `"k:end"`) {
+				r, err := c.ReadReply()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if want := map[int]wire.Kind{0: wire.Array, 1: wire.Push}[i%2]; r.Kind != want {
+					t.Errorf("a message of type %c", r.Kind)
+				}
+				for _, fr := range r.Elems[4].Elems {
+					got[i] = append(got[i], fmt.Sprint(string(r.Elems[2].Text), " ", string(fr.Elems[0].Text), " ", fr.Elems[1]))
+				}
+				if i == 1 && len(got[i])%50 == 0 {
+					time.Sleep(20 * time.Millisecond)
+				}
+			}
+		}()
+	}
+	for i := range writes {
+		line := fmt.Sprint("SET k:", i%100, " ", i)
+		switch {
+		case i%1000 == 999:
+			line = "FLUSHALL"
+		case i%100 == 99:
+			line = "MSET k:a 1 k:b 2 k:c 3 k:d 4"
+		}
+		w.do(line)
+	}
+	w.do("SET k:end v")
+	reading.Wait()
+	if len(got[0]) < writes {
+		t.Errorf("%d frames of %d commits", len(got[0]), writes)
+	}
+	for i := range got {
+		if len(got[i]) != len(got[0]) {
+			t.Errorf("with %q there are %d frames, and %d without", options[i], len(got[i]), len(got[0]))
+			continue
+		}
+		for j := range got[i] {
+			if got[i][j] != got[0][j] {
+				t.Errorf("with %q frame %d is %s, and %s without", options[i], j, got[i][j], got[0][j])
+				break
+			}
+		}
+	}
+}

@@ -44,6 +44,7 @@ type family struct {
 	store  Store
 
 	subscribers *Subscribers
+	companies   companies
 }
 
 // Commands returns the family. Its subscriptions are added to subscribers, which

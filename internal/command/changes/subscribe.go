@@ -73,6 +73,7 @@ func (f *family) subscribe(c *command.Ctx) {
 		c.W.Error(feed.ReplyError(err))
 		return
 	}
+	s.company = f.companies.join(s)
 	subs.add(s)
 	c.W.Push(4)
 	c.W.BulkString("changes-subscribe")

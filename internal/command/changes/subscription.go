@@ -27,6 +27,7 @@ type subscription struct {
 	name     string // of the stream
 	meta     bool
 	filtered bool
+	company  *company // nil: it has none
 	// heartbeat is how long there may be no message; always says that one is due
 	// although the cursor has not moved.
 	heartbeat time.Duration
@@ -46,11 +47,11 @@ type subscription struct {
 	// For the subscription's own goroutine:
 	follower *feed.Follower
 	batch    feed.Batch
-	w        *resp.Writer // messages in RESP3
-	starts   []int        // where they begin in w
-	turn     bool         // this goroutine may send
-	told     feed.Cursor  // of the last message
-	sent     time.Time    // when that was
+	out      messages    // what is gathered
+	turn     bool        // this goroutine may send
+	keepsUp  bool        // the last read found no more
+	told     feed.Cursor // of the last message
+	sent     time.Time   // when that was
 	timer    *time.Timer
 }
 
@@ -102,6 +103,9 @@ func (s *subscription) close() {
 	if s.follower != nil {
 		s.follower.Close()
 	}
+	if s.company != nil {
+		s.family.companies.leave(s.company)
+	}
 	s.family.subscribers.Remove(s)
 	s.cancel()
 }
@@ -126,7 +130,7 @@ func (s *subscription) run() {
 			}
 		}
 	}()
-	s.w = resp.NewWriter(3)
+	s.out = messages{name: s.name, meta: s.meta, w: resp.NewWriter(3)}
 	s.timer = time.NewTimer(0)
 	defer s.timer.Stop()
 	s.sent = time.Now()
@@ -151,10 +155,9 @@ func (s *subscription) run() {
 // end tells why the stream cannot go on. The connection counts as unsubscribed
 // before the peer can know it.
 func (s *subscription) end(err error) {
-	s.w.Reset()
-	s.starts = s.starts[:0]
-	s.message(3, "changes-end")
-	s.w.BulkString(feed.ReplyError(err).Error())
+	s.out.reset()
+	s.out.message(3, "changes-end")
+	s.out.w.BulkString(feed.ReplyError(err).Error())
 	if s.take() != nil {
 		return
 	}
@@ -203,9 +206,9 @@ func (s *subscription) deliver(kind string, parts int, fill func(w *resp.Writer)
 		return err
 	}
 	s.window.use()
-	s.message(parts, kind)
-	fill(s.w)
-	if s.w.Len() < pushBytes {
+	s.out.message(parts, kind)
+	fill(s.out.w)
+	if s.out.w.Len() < pushBytes {
 		return nil
 	}
 	return s.send()
@@ -217,23 +220,22 @@ func (s *subscription) follow() error {
 		if err := s.credit(); err != nil {
 			return err
 		}
-		if err := s.follower.Next(&s.batch); err != nil {
+		full, err := s.read()
+		if err != nil {
+			if s.turn {
+				return err // in the middle of a message
+			}
 			if serr := s.send(); serr != nil {
 				return serr
 			}
 			return err
 		}
-		full := s.follower.Full(&s.batch)
-		at, _ := s.follower.Position()
-		if s.batch.Len() > 0 || at.Generation != s.told.Generation {
-			if err := s.frames(); err != nil {
-				return err
-			}
-		}
-		if s.w.Len() >= pushBytes || !full {
+		s.keepsUp = !full
+		if s.out.w.Len() >= pushBytes || !full {
 			if err := s.send(); err != nil {
 				return err
 			}
+			s.follower.Done()
 		}
 		if full {
 			if err := s.beat(); err != nil {
@@ -245,6 +247,27 @@ func (s *subscription) follow() error {
 			return err
 		}
 	}
+}
+
+// read adds what comes next to what is gathered. full says that there is more to
+// be read at once.
+func (s *subscription) read() (full bool, err error) {
+	if s.follower.CaughtUp() {
+		return false, nil
+	}
+	if s.keepsUp && s.family.companies.shared(s.company) {
+		if full, ok := s.company.read(s); ok {
+			return full, nil
+		}
+	}
+	if err := s.follower.Next(&s.batch); err != nil {
+		return false, err
+	}
+	full = s.follower.Full(&s.batch)
+	if at, _ := s.follower.Position(); s.batch.Len() > 0 || at.Generation != s.told.Generation {
+		return full, s.frames()
+	}
+	return full, nil
 }
 
 // rest waits until it is worth to look again, and beats meanwhile.
@@ -290,7 +313,6 @@ func (s *subscription) credit() error {
 		if err := s.send(); err != nil {
 			return err
 		}
-		s.batch.Release()
 		if s.follower == nil {
 			select {
 			case <-s.window.more:
@@ -298,6 +320,7 @@ func (s *subscription) credit() error {
 			}
 			continue
 		}
+		s.follower.Done()
 		if _, err := s.wait(s.window.more, s.sent.Add(s.heartbeat)); err != nil {
 			return err
 		}
@@ -319,33 +342,10 @@ func (s *subscription) beat() error {
 		s.sent = now
 		return nil
 	}
-	s.changes(at)
-	s.w.Array(0)
-	if s.meta {
-		s.w.Int(int64(complete))
-	}
-	return s.send()
-}
-
-// message begins a message of n parts, the first of which is its kind, the second
-// the stream.
-func (s *subscription) message(n int, kind string) {
-	s.starts = append(s.starts, s.w.Len())
-	s.w.Push(n)
-	s.w.BulkString(kind)
-	s.w.BulkString(s.name)
-}
-
-// changes begins a message up to its frames.
-func (s *subscription) changes(at feed.Cursor) {
-	parts := 5
-	if s.meta {
-		parts++
-	}
-	s.message(parts, "changes")
-	s.w.Int(int64(at.Generation))
-	s.w.Int(int64(at.Offset))
+	s.out.changes(at, 0)
+	s.out.complete(complete)
 	s.told = at
+	return s.send()
 }
 
 // frames adds the message of the batch. A commit that is not in memory whole is
@@ -355,53 +355,30 @@ func (s *subscription) frames() error {
 	if s.batch.Len() > 0 {
 		s.window.use()
 	}
-	s.changes(at)
-	s.w.Array(s.batch.Len())
-	large := s.batch.Large()
-	err := s.batch.Each(func(fr *feed.Frame) error {
-		if !large {
-			s.frame(fr)
-			return nil
-		}
-		return s.frameOfLarge(fr)
-	})
-	if err != nil {
-		// Part of it is sent already, or nobody is there.
+	s.told = at
+	if !s.batch.Large() {
+		s.out.batch(at, complete, &s.batch)
+		return nil
+	}
+	if err := s.sendGathered(); err != nil {
 		return err
 	}
-	if s.meta {
-		s.w.Int(int64(complete))
+	s.out.changes(at, s.batch.Len())
+	if err := s.batch.Each(s.frameOfLarge); err != nil {
+		s.out.reset()
+		return err
 	}
-	if large {
-		return s.send()
-	}
-	return nil
-}
-
-func (s *subscription) frame(fr *feed.Frame) {
-	s.frameHeader(fr)
-	s.w.Raw(fr.Raw)
-	if s.meta {
-		writeMeta(s.w, fr)
-	}
-}
-
-func (s *subscription) frameHeader(fr *feed.Frame) {
-	if s.meta {
-		s.w.Array(3)
-	} else {
-		s.w.Array(2)
-	}
-	s.w.Int(int64(fr.Offset))
+	s.out.complete(complete)
+	return s.send()
 }
 
 // frameOfLarge sends what has gathered, and the bytes of a large op from where
 // they lie.
 func (s *subscription) frameOfLarge(fr *feed.Frame) error {
 	if len(fr.Raw) < pushBytes {
-		s.frame(fr)
+		s.out.frame(fr)
 	} else {
-		s.frameHeader(fr)
+		s.out.frameHeader(fr)
 		if err := s.part(); err != nil {
 			return err
 		}
@@ -409,29 +386,31 @@ func (s *subscription) frameOfLarge(fr *feed.Frame) error {
 			return errGone
 		}
 		if s.meta {
-			writeMeta(s.w, fr)
+			writeMeta(s.out.w, fr)
 		}
 	}
-	if s.w.Len() < pushBytes {
+	if s.out.w.Len() < pushBytes {
 		return nil
 	}
 	return s.part()
 }
 
-// send sends the gathered messages, if there are any.
+// send sends the gathered messages, if there are any, and lets go of what they
+// were read from.
 func (s *subscription) send() error {
-	if s.w.Len() == 0 && !s.turn {
+	s.batch.Release()
+	return s.sendGathered()
+}
+
+func (s *subscription) sendGathered() error {
+	if s.out.w.Len() == 0 && !s.turn {
 		return nil
 	}
-	s.batch.Release()
 	if err := s.part(); err != nil {
 		return err
 	}
 	s.yield()
 	s.sent = time.Now()
-	if s.follower != nil {
-		s.follower.Done()
-	}
 	return nil
 }
 
@@ -446,9 +425,7 @@ func (s *subscription) take() error {
 	}
 	s.turn = true
 	if proto < 3 {
-		for _, at := range s.starts {
-			s.w.Bytes()[at] = '*'
-		}
+		s.out.asRESP2()
 	}
 	return nil
 }
@@ -463,9 +440,8 @@ func (s *subscription) part() error {
 	if err := s.take(); err != nil {
 		return err
 	}
-	ok := s.subs.out.Push(s.w.Bytes())
-	s.w.Reset()
-	s.starts = s.starts[:0]
+	ok := s.subs.out.Push(s.out.w.Bytes())
+	s.out.reset()
 	if !ok {
 		return errGone
 	}

@@ -27,7 +27,7 @@ type Outlet interface {
 }
 
 // Subscriptions are those of one connection. Its goroutine calls the methods,
-// except Any, which is for all. There is at most one for each stream.
+// except Any and Count, which are for all. There is at most one for each stream.
 type Subscriptions struct {
 	out   Outlet
 	after []func() // to be done once the replies so far are sent
@@ -44,6 +44,9 @@ func NewSubscriptions(out Outlet) *Subscriptions { return &Subscriptions{out: ou
 
 // Any reports whether there are subscriptions. Any goroutine may ask.
 func (l *Subscriptions) Any() bool { return l.count.Load() > 0 }
+
+// Count returns how many there are. Any goroutine may ask.
+func (l *Subscriptions) Count() int { return int(l.count.Load()) }
 
 // Sent says that the replies so far have been sent: what they confirm begins.
 func (l *Subscriptions) Sent() {
