@@ -341,3 +341,48 @@ func TestPatternsBoundMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(kept)
 }
+
+// FuzzFilterRegex: no pattern does harm. One that is taken finds what Go's regexp
+// finds; in BYTEMODE a text is the same whether it is shown as it stands or byte
+// by byte, and bytes above 127 are found by themselves.
+func FuzzFilterRegex(f *testing.F) {
+	for _, p := range append(trafficRegexes, trafficByteRegexes...) {
+		for _, text := range trafficTexts {
+			f.Add([]byte(p), []byte(text), true)
+			f.Add([]byte(p), []byte(text), false)
+		}
+	}
+	f.Fuzz(func(t *testing.T, pattern, text []byte, byteMode bool) {
+		text = text[:min(len(text), 1<<10)] // the time grows with text and pattern
+		filter := &Filter{}
+		if err := filter.AddRegex(nil, pattern, byteMode); err != nil {
+			var bad *FilterError
+			if !errors.As(err, &bad) || strings.ContainsAny(ReplyError(err).Error(), "\r\n") {
+				t.Fatalf("%q: %q", pattern, err)
+			}
+			return
+		}
+		re := filter.regexes[0].re
+		got := re.found(text)
+		if !byteMode {
+			if want := regexp.MustCompile(string(pattern)).Match(text); got != want {
+				t.Fatalf("%q in %q: %v", pattern, text, got)
+			}
+			return
+		}
+		var shown strings.Builder
+		for _, c := range text {
+			shown.WriteRune(byteRune(c))
+		}
+		if want := re.re.MatchString(shown.String()); got != want {
+			t.Fatalf("%q in %q: %v", pattern, text, got)
+		}
+		if len(text) > MaxRegexSize/4 {
+			return
+		}
+		own, err := compile("REGEX", append(append([]byte(`\A(?:`), regexp.QuoteMeta(string(text))...), `)\z`...), true)
+		if err != nil || !own.found(text) {
+			t.Fatalf("%q is not found by itself: %v", text, err)
+		}
+	})
+}
