@@ -1,73 +1,49 @@
 package pipe
 
 import (
-	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"kevy/changes"
-	"kevy/internal/glob"
+	"kevy/feed"
 )
 
 // ownKeys says which keys of a target are the pipe's: those that a key of the
 // source which passes the filters can be called by. Filters of values say
 // nothing of keys.
 type ownKeys struct {
-	prefixes, matches []string
-	regexes           []ownRegex
-	rewrite           Rewrite
-}
-
-type ownRegex struct {
-	prefix  []byte
-	pattern *regexp.Regexp
+	filter   feed.Filter // of keys, as the server has it
+	filtered bool
+	rewrite  Rewrite
 }
 
 func newOwnKeys(f *changes.Filter, r Rewrite) (*ownKeys, error) {
-	k := &ownKeys{prefixes: f.Prefixes, matches: f.Matches, rewrite: r}
-	for _, re := range f.Regexes {
-		pattern, err := regexp.Compile(re.Pattern)
-		if err != nil {
-			return nil, fmt.Errorf("the regular expression %q: %w", re.Pattern, err)
+	k := &ownKeys{filter: feed.Filter{AllDBs: true}, filtered: len(f.Prefixes)+len(f.Matches)+len(f.Regexes) > 0, rewrite: r}
+	for _, p := range f.Prefixes {
+		if err := k.filter.AddPrefix([]byte(p)); err != nil {
+			return nil, err
 		}
-		k.regexes = append(k.regexes, ownRegex{[]byte(re.Prefix), pattern})
+	}
+	for _, m := range f.Matches {
+		if err := k.filter.AddMatch([]byte(m)); err != nil {
+			return nil, err
+		}
+	}
+	for _, re := range f.Regexes {
+		if err := k.filter.AddRegex([]byte(re.Prefix), []byte(re.Pattern), f.ByteMode); err != nil {
+			return nil, err
+		}
 	}
 	return k, nil
 }
 
 // every reports whether every key that there can be is the pipe's.
-func (k *ownKeys) every() bool { return !k.filtered() && len(k.rewrite) == 0 }
-
-func (k *ownKeys) filtered() bool { return len(k.prefixes)+len(k.matches)+len(k.regexes) > 0 }
+func (k *ownKeys) every() bool { return !k.filtered && len(k.rewrite) == 0 }
 
 // owns reports whether a key of the target is the pipe's.
 func (k *ownKeys) owns(key []byte) bool {
 	for _, source := range k.rewrite.sources(key) {
-		if k.passes(source) {
-			return true
-		}
-	}
-	return false
-}
-
-// passes reports whether a key of the source passes the filters.
-func (k *ownKeys) passes(key []byte) bool {
-	if !k.filtered() {
-		return true
-	}
-	for _, p := range k.prefixes {
-		if bytes.HasPrefix(key, []byte(p)) {
-			return true
-		}
-	}
-	for _, m := range k.matches {
-		if glob.Match(m, key) {
-			return true
-		}
-	}
-	for _, re := range k.regexes {
-		if rest, ok := bytes.CutPrefix(key, re.prefix); ok && re.pattern.Match(rest) {
+		if k.filter.PassesKey(0, source) {
 			return true
 		}
 	}

@@ -2,11 +2,11 @@ package pipe
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +74,10 @@ const (
 
 const stateKey = "kevy:pipe:"
 
+// PasswordVariable is the environment variable with the target's password, where
+// the URL, which lists of processes show, has none.
+const PasswordVariable = "KEVY_TARGET_PASSWORD"
+
 func openRedis(t *Target) (Sink, error) {
 	if len(t.Streams) != 1 || t.Streams[0] != changes.All {
 		return nil, errors.New("a copy in another server needs the stream ALL, since FLUSHALL has its place in the order of the whole store")
@@ -98,8 +102,13 @@ func openRedis(t *Target) (Sink, error) {
 	}
 	s.dial.Username = t.URL.User.Username()
 	s.dial.Password, _ = t.URL.User.Password()
+	if s.dial.Password == "" {
+		s.dial.Password = os.Getenv(PasswordVariable)
+	}
 	if t.URL.Scheme == "rediss" {
-		s.dial.TLS = &tls.Config{ServerName: t.URL.Hostname(), MinVersion: tls.VersionTLS12}
+		if s.dial.TLS, err = t.tlsConfig(); err != nil {
+			return nil, err
+		}
 	}
 	if path := strings.Trim(t.URL.Path, "/"); path != "" {
 		if s.mapDB, err = strconv.Atoi(path); err != nil || s.mapDB < 0 {

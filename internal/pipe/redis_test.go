@@ -601,3 +601,42 @@ func TestRedisTargetIsChecked(t *testing.T) {
 		t.Errorf("one shard: %v", err)
 	}
 }
+
+// TestRedisLargeCommit has a commit that is sent in many pieces, and stays one.
+func TestRedisLargeCommit(t *testing.T) {
+	eachTarget(t, func(t *testing.T, b process.Binary) {
+		to := process.Start(t, b, process.Config{})
+		s := open(t, target(t, "redis://"+to.Addr()))
+		if _, _, err := s.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		value := []byte(strings.Repeat("x", 1000))
+		c := &changes.Commit{Stream: "ALL", Generation: 7, Last: 9999, Next: changes.Cursor{Generation: 7, Offset: 10_000}}
+		for i := range uint64(10_000) {
+			c.Frames = append(c.Frames, changes.Frame{Offset: i, Args: [][]byte{[]byte("SET"), fmt.Append(nil, i), value}})
+		}
+		c.Frames = append(c.Frames, changes.Frame{Args: [][]byte{[]byte("SET"), []byte("large"), make([]byte, 8<<20)}})
+		if err := s.Write(t.Context(), []*changes.Commit{c}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := to.Conn(t).Do("DBSIZE"); err != nil || r.String() != ":10002" {
+			t.Errorf("the target has %v keys, %v", r, err)
+		}
+	})
+}
+
+// TestRedisLogIn takes the password from the environment, and stops where it is
+// wrong.
+func TestRedisLogIn(t *testing.T) {
+	to := process.Start(t, process.Oracle(t), process.Config{})
+	if r, err := to.Conn(t).Do("CONFIG", "SET", "requirepass", "geheim"); err != nil || r.Kind == wire.Error {
+		t.Fatal(r, err)
+	}
+	for password, want := range map[string]string{"geheim": "", "wrong": "WRONGPASS", "": "NOAUTH"} {
+		t.Setenv(PasswordVariable, password)
+		_, _, err := open(t, target(t, "redis://"+to.Addr())).Resume(t.Context())
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("with %q: %v", password, err)
+		}
+	}
+}

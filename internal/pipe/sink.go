@@ -125,8 +125,8 @@ func Open(t *Target) (Sink, error) {
 
 // Targets is a table of the kinds of targets, for help.
 const Targets = `  redis://host:port[/db]    exactly once   ttl=exact|none|1h replace=yes accept-diverged=yes
-  rediss://…                exactly once   the same over TLS
+  rediss://…                exactly once   the same over TLS, and cacert=FILE cert=FILE key=FILE insecure=yes
   file:///path.jsonl        exactly once   rotate-size=1gb rotate-age=24h keep=10   (formats but json: at least once)
   kafka://broker/topic      exactly once   docs/pipe.md lists them; kafkas:// is the same over TLS
-  https://… http://…        at least once  header=Name:value secret-file=FILE timeout=30s
+  https://… http://…        at least once  header=Name:value secret-file=FILE timeout=30s; https: as rediss
   stdout:                   at least once`

@@ -105,9 +105,15 @@ func openWebhook(t *Target) (Sink, error) {
 	if err != nil || timeout <= 0 {
 		return nil, errors.New("the option timeout takes a time such as 10s")
 	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if t.URL.Scheme == "https" {
+		if transport.TLSClientConfig, err = t.tlsConfig(); err != nil {
+			return nil, err
+		}
+	}
 	s.client = &http.Client{
 		Timeout:   timeout,
-		Transport: http.DefaultTransport.(*http.Transport).Clone(),
+		Transport: transport,
 		// A redirect would turn the POST into a GET, or carry a signed batch to where
 		// nobody has asked for it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

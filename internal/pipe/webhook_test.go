@@ -2,11 +2,15 @@ package pipe
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -192,6 +196,42 @@ func TestRetryAfterIsBounded(t *testing.T) {
 	} {
 		if got := retryAfter(value, now); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+}
+
+// TestWebhookOverTLS has a receiver whose certificate nobody has signed but it
+// itself: it is taken if it is named, or if all are.
+func TestWebhookOverTLS(t *testing.T) {
+	r := &receiver{}
+	server := httptest.NewUnstartedServer(r)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, options := range []map[string][]string{{"cacert": {file}}, {"insecure": {"yes"}}, {}} {
+		spec := target(t, server.URL)
+		spec.Options = options
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		err := open(t, spec).Write(ctx, []*changes.Commit{oneCommit("ALL", 5, "SET a 1")})
+		cancel()
+		if (err == nil) != (i < 2) {
+			t.Errorf("%v: %v", options, err)
+		}
+	}
+	if len(r.requests) != 2 {
+		t.Errorf("%d requests", len(r.requests))
+	}
+	for want, options := range map[string]map[string][]string{
+		"holds no certificate": {"cacert": {os.Args[0]}}, "the option cacert: open": {"cacert": {"/none"}}, "go together": {"cert": {file}}, "takes yes or no": {"insecure": {"maybe"}},
+	} {
+		spec := target(t, server.URL)
+		spec.Options = options
+		if _, err := Open(spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", options, err, want)
 		}
 	}
 }
