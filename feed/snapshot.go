@@ -103,6 +103,7 @@ type snapshot struct {
 	pin     *Pin
 	cutAt   time.Time
 
+	from    uint64    // what the log is kept from for it, 0 if it is not; guarded by snapshots.mu
 	readers int       // guarded by snapshots.mu
 	lost    int       // readers that left before the end, less those that came back; guarded by snapshots.mu
 	leftAt  time.Time // when the last reader left; guarded by snapshots.mu
@@ -251,17 +252,26 @@ func (ss *snapshots) take(sn *snapshot) error {
 	if err != nil {
 		return err
 	}
-	frozen, err := ss.opt.Freezer.Freeze(func() {
-		ss.mu.Lock()
-		defer ss.mu.Unlock()
-		sn.cut(ss.source)
-		ss.keep()
-	})
+	// What keeps the log waits for other locks, so that it comes before those of the
+	// cut.
+	s := ss.source
+	sn.cursors = make([]Cursor, s.shards+1)
+	ss.mu.Lock()
+	sn.from = s.archive.Last() + 1
+	sn.pin = s.Pin(sn.from)
+	ss.keep()
+	ss.mu.Unlock()
+	frozen, err := ss.opt.Freezer.Freeze(func() { sn.cut(s) })
 	if err != nil {
+		ss.release(sn)
 		ss.remove(spool, err)
 		return err
 	}
+	sn.cutAt = time.Now()
+	sn.pin.Move(sn.lsn + 1)
 	ss.mu.Lock()
+	sn.from = sn.lsn + 1
+	ss.keep()
 	sn.spool = spool
 	ended := sn.err
 	if ended == nil {
@@ -283,12 +293,9 @@ func (ss *snapshots) take(sn *snapshot) error {
 func (sn *snapshot) cut(s *Source) {
 	l := s.view.Load().live
 	sn.lsn = l.last.Load()
-	sn.cursors = make([]Cursor, s.shards+1)
 	for i := range sn.cursors {
 		sn.cursors[i] = Cursor{Generation: l.draw + uint64(i), Offset: l.nextOf(i)}
 	}
-	sn.pin = s.Pin(sn.lsn + 1)
-	sn.cutAt = time.Now()
 }
 
 // end ends a snapshot, with err for those who read it.
@@ -316,8 +323,8 @@ func (ss *snapshots) end(sn *snapshot, err error) {
 func (ss *snapshots) keep() {
 	lowest := uint64(math.MaxUint64)
 	for _, sn := range ss.alive {
-		if sn.pin != nil {
-			lowest = min(lowest, sn.lsn+1)
+		if sn.from > 0 {
+			lowest = min(lowest, sn.from)
 		}
 	}
 	ss.source.archive.Keep(lowest)
@@ -328,6 +335,7 @@ func (ss *snapshots) release(sn *snapshot) {
 	sn.pin.Release()
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	sn.from = 0
 	ss.keep()
 }
 

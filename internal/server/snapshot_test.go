@@ -354,3 +354,93 @@ func TestSnapshotUnderLoad(t *testing.T) {
 		t.Errorf("there is no file of a snapshot: %v", err)
 	}
 }
+
+// TestSnapshotOfLargeValue: a message with one large op comes whole, between
+// replies and not inside one, in both protocols.
+func TestSnapshotOfLargeValue(t *testing.T) {
+	in := start(t, "--shards", "1")
+	w := in.conn()
+	value := strings.Repeat("0123456789abcdef", 200_000)
+	if r, err := w.Do("SET", "large", value); err != nil || r.Kind == wire.Error {
+		t.Fatal(r, err)
+	}
+	w.do("SET small 1")
+	for _, proto := range []string{"2", "3"} {
+		c := in.conn().proto(proto)
+		c.do("CHANGES SUBSCRIBE ALL SNAPSHOT WINDOW 1")
+		if err := c.Send("CHANGES", "CREDIT", "ALL", "100"); err != nil {
+			t.Fatal(err)
+		}
+		pings := 0
+		if proto == "3" {
+			for ; pings < 50; pings++ {
+				if err := c.Send("PING"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		seen := map[string]string{}
+		for end := false; !end || pings > 0; {
+			r := c.message()
+			switch {
+			case r.String() == "+PONG":
+				pings--
+			case string(r.Elems[0].Text) == "changes-snapshot":
+				for _, op := range r.Elems[4].Elems {
+					seen[string(op.Elems[1].Text)] = string(op.Elems[2].Text)
+				}
+			case string(r.Elems[0].Text) == "changes-snapshot-end":
+				end = true
+			}
+		}
+		if len(seen) != 2 || seen["large"] != value || seen["small"] != "1" {
+			t.Errorf("RESP%s: there are %d keys, the large one with %d bytes", proto, len(seen), len(seen["large"]))
+		}
+	}
+}
+
+// TestSnapshotEnds: a snapshot at its limit ends with a message, and the
+// connection goes on.
+func TestSnapshotEnds(t *testing.T) {
+	in := start(t, "--shards", "1", "--feed-snapshot-max-bytes", "1mb", "--feed-snapshot-log-bytes", "1mb")
+	w := in.conn()
+	value := strings.Repeat("v", 100_000)
+	for i := range 20 {
+		w.do(fmt.Sprintf("SET key%d %s", i, value))
+	}
+	c := in.conn().proto("3")
+	end := func() string {
+		t.Helper()
+		for {
+			r := c.message()
+			switch string(r.Elems[0].Text) {
+			case "changes-end":
+				return string(r.Elems[2].Text)
+			case "changes-snapshot-end", "changes":
+				t.Fatalf("it goes on with %s", r.Elems[0])
+			}
+		}
+	}
+	c.do("CHANGES SUBSCRIBE ALL SNAPSHOT")
+	if got, want := end(), "ERR the snapshot is given up: the file of the snapshot has no more room: it may take 1048576 bytes"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.do("FLUSHALL")
+	w.do("SET a 1")
+	// One that does not read on.
+	c.do("CHANGES SUBSCRIBE ALL SNAPSHOT WINDOW 1")
+	if got := string(c.message().Elems[0].Text); got != "changes-snapshot-start" {
+		t.Fatalf("it begins with %s", got)
+	}
+	eventually(t, "the cut is taken", func() bool { return strings.Contains(w.do("CHANGES INFO").String(), `"cut-lsn"`) })
+	for range 20 {
+		w.do("SET a " + value)
+	}
+	eventually(t, "the snapshot ends", func() bool { return !strings.Contains(w.do("CHANGES INFO").String(), `"cut-lsn"`) })
+	c.do("CHANGES CREDIT ALL 1")
+	if got, want := end(), "ERR the snapshot is given up: "; !strings.HasPrefix(got, want) || !strings.Contains(got, "feed-snapshot-log-bytes") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c.expect("CHANGES CREDIT ALL 1", "-ERR not subscribed to stream 'ALL'")
+	c.expect("PING", "+PONG")
+}
