@@ -9,7 +9,15 @@
 //	reply, err := db.Do(ctx, "GET", "greeting")
 //
 // Every data command of the server runs through Do; Update makes several of
-// them one commit. A DB is safe for concurrent use.
+// them one commit. Subscribe follows what they change, from any cursor on:
+//
+//	sub, err := db.Subscribe(ctx, from, kevy.Filter{Prefixes: []string{"user:"}})
+//	…
+//	for commit, err := range sub.Commits(ctx) {
+//		…
+//	}
+//
+// A DB is safe for concurrent use.
 package kevy
 
 import (

@@ -1,6 +1,7 @@
 package changes_test
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"os"
@@ -43,6 +44,27 @@ func publishedKeys() []changes.KeyDigest {
 			Entries: slices.Values([]changes.StreamEntry{{ID: changes.StreamID{Ms: 5, Seq: 1}, Fields: [][]byte{[]byte("f"), []byte("v")}}}),
 		}, 0),
 	}
+}
+
+// A mirror that keeps its digest up to date: for each frame it takes back what
+// the key was, and adds what it is.
+func ExampleDigest() {
+	values := map[string]string{}
+	var digest changes.Digest
+	set := func(key, value string) { // SET key value
+		if old, ok := values[key]; ok {
+			digest.Remove(changes.StringDigest([]byte(key), []byte(old), 0))
+		}
+		values[key] = value
+		digest.Add(changes.StringDigest([]byte(key), []byte(value), 0))
+	}
+	set("greeting", "hi")
+	set("greeting", "hello")
+	// What CHANGES DIGEST answers at the cursor at which the mirror stands:
+	const keys, answer = 1, "35fde448155c5bbd064230b0ff18afefad43b13ec64295fcea075221bda8a60e"
+	fmt.Println(digest.Keys() == keys && digest.String() == answer)
+	// Output:
+	// true
 }
 
 // TestPublishedDigests holds the table of docs/feed.md to what is computed.

@@ -312,3 +312,31 @@ func waitFor(t *testing.T, ok func() bool) {
 		}
 	}
 }
+
+// TestSubscribersFilter: a subscription has the filters of SINCE.
+func TestSubscribersFilter(t *testing.T) {
+	dial := serve(t)
+	reader, writer := dial(), dial()
+	do(t, reader, "HELLO 3")
+	g := generation(t, writer, "ALL")
+	check(t, reader, g, "CHANGES SUBSCRIBE ALL TAIL REGEX user: ^[0-9] VALUE REGEX ^p.id$ VALUE EXACT \xff BYTEMODE VALUE PREFIX no", `push["changes-subscribe", "ALL", :$G, :0]`)
+	for _, line := range []string{"SET user:x paid", "SET user:1 open", "SET user:1 paid", "SET user:2 \xff", "SET user:3 nothing", "SET order:1 paid", "DEL user:x", "DEL user:1"} {
+		do(t, writer, line)
+	}
+	var got []string
+	for len(got) < 4 {
+		r, err := reader.ReadReply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Elems[4].Elems {
+			got = append(got, f.Elems[0].String())
+		}
+	}
+	if want := ":2 :3 :4 :7"; strings.Join(got, " ") != want {
+		t.Errorf("the frames %v were pushed, want %s", got, want)
+	}
+	other := dial()
+	do(t, other, "HELLO 3")
+	check(t, other, g, "CHANGES SUBSCRIBE ALL TAIL REGEX p [", `-ERR invalid filter: REGEX: missing closing ] at \"[\"; the syntax is RE2's, as in Go`)
+}
