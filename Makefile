@@ -5,11 +5,13 @@ ORACLE_COMMANDS ?= 5000000
 CRASH_SCHEDULES ?= 20000
 KILL_CYCLES ?= 200
 RDB_KEYS ?= 1000000
+PIPE_FRAMES ?= 1000000
+PIPE_KILLS ?= 5
 ARGS ?=
 TEST_TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos rdb conformance bench clean
+.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos pipe rdb conformance bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +66,9 @@ crash: ## CRASH_SCHEDULES (20000) random histories of crashes on a file system i
 
 chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy
 	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run '^TestKill(Consumers)?$$' ./tests/integration
+
+pipe: ## PIPE_FRAMES (1000000) frames into Kafka through PIPE_KILLS (5) kills of server and pipe and restarts of the brokers
+	KEVY_REQUIRE_TOOLS=1 KEVY_PIPE_FRAMES=$(PIPE_FRAMES) KEVY_PIPE_KILLS=$(PIPE_KILLS) go test -count=1 -timeout 0 -v -run '^TestPipeKafka$$' ./tests/integration
 
 rdb: ## RDB_KEYS (1000000) keys from redis-server into a store and back, with time and memory of each step
 	KEVY_REQUIRE_TOOLS=1 KEVY_RDB_KEYS=$(RDB_KEYS) go test -count=1 -timeout 0 -v -run '^TestRDBThereAndBack$$' ./tests/integration

@@ -256,6 +256,16 @@ func LaunchOn(b Binary, cfg Config, port int) (*Server, error) {
 	}
 	argv = append(argv, b.Args(port, cfg.Dir, cfg.File)...)
 	argv = append(argv, cfg.Args...)
+	return launch(b, cfg, port, argv)
+}
+
+// Command starts a program that is no server of keys, such as a pipe, and does not wait for it.
+// Of cfg the directory, which must exist, and the environment count.
+func Command(cfg Config, argv ...string) (*Server, error) {
+	return launch(Binary{Path: argv[0]}, cfg, 0, argv)
+}
+
+func launch(b Binary, cfg Config, port int, argv []string) (*Server, error) {
 	s := &Server{Binary: b, Dir: cfg.Dir, Port: port, log: &outputLog{}, done: make(chan struct{})}
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.Env = append(os.Environ(), cfg.Env...)

@@ -28,6 +28,10 @@ import (
 // fetchWait is how long a broker keeps a question that it has no records for.
 const fetchWait = 200 * time.Millisecond
 
+// readPatience is after how long without records the log says that they are
+// waited for.
+const readPatience = 10 * time.Second
+
 type mark struct {
 	Generation uint64 `json:"generation"`
 	Offset     uint64 `json:"offset"`
@@ -118,7 +122,14 @@ func (o *Options) readCommitted(ctx context.Context, topic string, partitions []
 	}
 	cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
 	for len(from) > 0 {
-		fetches := cl.PollFetches(ctx)
+		pctx, cancel := context.WithTimeout(ctx, readPatience)
+		fetches := cl.PollFetches(pctx)
+		late := ctx.Err() == nil && pctx.Err() != nil
+		cancel()
+		if late {
+			o.Logger.Warn("kafka: waiting until brokers answer, or transactions that are open end", "topic", topic, "partitions", len(from))
+			continue
+		}
 		for _, e := range fetches.Errors() {
 			if ctx.Err() != nil {
 				return ctx.Err()
