@@ -1,6 +1,10 @@
 package feed
 
-import "kevy/internal/op"
+import (
+	"unsafe"
+
+	"kevy/internal/op"
+)
 
 // Frame is one change as a stream shows it.
 type Frame struct {
@@ -60,9 +64,12 @@ const (
 	// without a copy; followedCommitBytes is that for a Follower, whose copy may have
 	// to be kept for as long as somebody does not read.
 	largeCommitBytes    = 4 << 20
-	followedCommitBytes = 256 << 10
+	followedCommitBytes = 64 << 10
 	// maxKeptBytes is the largest buffer that a batch keeps.
 	maxKeptBytes = 4 << 20
+	// idleBytes is the largest buffer that Shrink keeps.
+	idleBytes   = 16 << 10
+	recordBytes = int(unsafe.Sizeof(frameRecord{}))
 )
 
 // Len returns the number of frames.
@@ -137,10 +144,21 @@ func (b *Batch) Release() {
 	if cap(b.buf) > maxKeptBytes {
 		b.buf = nil
 	}
-	if cap(b.recs) > maxKeptBytes/32 {
+	if cap(b.recs) > maxKeptBytes/recordBytes {
 		b.recs = nil
 	}
 	b.buf, b.recs = b.buf[:0], b.recs[:0]
+}
+
+// Shrink lets memory go that only large batches need. The batch is released.
+func (b *Batch) Shrink() {
+	b.Release()
+	if cap(b.buf) > idleBytes {
+		b.buf = nil
+	}
+	if cap(b.recs) > idleBytes/recordBytes {
+		b.recs = nil
+	}
 }
 
 // add copies a frame.

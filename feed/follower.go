@@ -8,7 +8,7 @@ import (
 
 // MaxFollowedBytes bounds Request.Bytes of a Follower: what it has read waits in
 // memory for somebody who may not read it for a long time.
-const MaxFollowedBytes = 256 << 10
+const MaxFollowedBytes = 64 << 10
 
 // Follower reads one stream on and on, beginning at a cursor. It keeps its place
 // in the log between two reads, so that it never searches, unless it falls behind

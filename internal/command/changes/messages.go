@@ -76,7 +76,16 @@ func (m *messages) asRESP2() {
 	}
 }
 
+// reset drops the messages. The buffer that mostly is enough is used again.
 func (m *messages) reset() {
-	m.w.Reset()
+	m.w.Truncate(0)
+	m.shrink(2*pushBytes + feed.MaxFollowedBytes)
 	m.starts = m.starts[:0]
+}
+
+// shrink lets the buffer go if it is larger than most.
+func (m *messages) shrink(most int) {
+	if cap(m.w.Bytes()) > most {
+		m.w = resp.NewWriter(3)
+	}
 }

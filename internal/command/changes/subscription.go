@@ -16,6 +16,8 @@ const (
 	// pushBytes is how much of messages is gathered before it is sent although
 	// there are more.
 	pushBytes = 64 << 10
+	// idleBytes is the largest buffer that is kept while there is nothing to send.
+	idleBytes = 16 << 10
 )
 
 // subscription is a stream that is pushed to a connection. Its goroutine pulls by
@@ -283,6 +285,9 @@ func (s *subscription) rest() error {
 		}
 	}
 	s.closeOpening()
+	// It may be a long time, and there may be many who wait.
+	s.batch.Shrink()
+	s.out.shrink(idleBytes)
 	for {
 		more, err := s.follower.Wait(s.ctx, s.sent.Add(s.heartbeat))
 		if err != nil || more {
