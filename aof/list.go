@@ -6,6 +6,7 @@ type SegmentInfo struct {
 	LastLSN  uint64 // of the last op so far, FirstLSN-1 if there is none
 	Bytes    int64
 	UnixMs   int64 // when it was begun
+	Spare    bool  // recovery does not need it
 	// Positions are where the streams stood at FirstLSN; nil if the file does not
 	// say. They must not be changed.
 	Positions []Position
@@ -22,7 +23,7 @@ func (l *Log) Segments() []SegmentInfo {
 		if s.first < d.history || s.last < s.first && i < len(d.segments)-1 {
 			continue
 		}
-		segments = append(segments, SegmentInfo{s.first, s.last, s.bytes, s.unixMs, s.positions})
+		segments = append(segments, SegmentInfo{s.first, s.last, s.bytes, s.unixMs, s.seq == 0, s.positions})
 	}
 	return segments
 }

@@ -71,6 +71,8 @@ type Segment struct {
 	// LastMs is the unix time in milliseconds of the last op or later; of the
 	// file's beginning if it has none.
 	LastMs int64
+	// Spare says that recovery does not need it: it goes once no reader does.
+	Spare bool
 	// Positions returns where the streams stand at FirstLSN, as the file's first
 	// lines say; nil if it does not say.
 	Positions func() ([]Position, error)

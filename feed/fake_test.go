@@ -220,7 +220,7 @@ func (l *fakeLog) Segments() []Segment {
 	}
 	for _, e := range l.entries {
 		if e.segment && e.first >= l.oldest {
-			segs = append(segs, Segment{FirstLSN: e.first, LastMs: e.unixMs, Positions: func() ([]Position, error) { return e.positions, nil }})
+			segs = append(segs, Segment{FirstLSN: e.first, LastMs: e.unixMs, Spare: true, Positions: func() ([]Position, error) { return e.positions, nil }})
 		} else if len(segs) > 0 {
 			seg := &segs[len(segs)-1]
 			seg.Bytes += int64(len(e.payload))

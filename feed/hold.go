@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sort"
 	"sync"
 
 	"kevy/persist"
@@ -36,6 +37,9 @@ type HoldOptions struct {
 	MaxBytes int64
 	// Save writes all holds durably.
 	Save func(persist.Holds) error
+	// DiskFull reports whether the log cannot be written for want of room; nil if it
+	// always can.
+	DiskFull func() bool
 	// NowMs is the time in unix milliseconds.
 	NowMs  func() int64
 	Logger *slog.Logger
@@ -420,9 +424,14 @@ func (h *Holds) addChecksums(out *persist.Holds) {
 // that the retention asks for, 0 if it keeps all.
 func (h *Holds) tend(retained uint64) {
 	h.mu.Lock()
+	gives := h.givesWay(retained)
 	for name, c := range h.consumers {
 		for stream, hd := range c.streams {
-			if hd.broken == persist.NotBroken {
+			switch {
+			case hd.broken != persist.NotBroken:
+			case hd.pin.LSN() < gives:
+				h.breakHold(name, stream, hd, persist.BrokenDiskFull)
+			default:
 				h.tendOne(name, stream, hd, retained)
 			}
 		}
@@ -431,6 +440,39 @@ func (h *Holds) tend(retained uint64) {
 	if err := h.Save(); err != nil {
 		h.opt.Logger.Error("cannot write the feed's holds, will try again", "error", err)
 	}
+}
+
+// givesWay returns the LSN below which holds break because the disk is full: those
+// that keep the oldest file of the log, if nothing else does. A file at a time
+// goes, until the log can be written. The caller holds mu.
+func (h *Holds) givesWay(retained uint64) uint64 {
+	if h.opt.DiskFull == nil || !h.opt.DiskFull() {
+		return 0
+	}
+	oldest := retained
+	for _, c := range h.consumers {
+		for _, hd := range c.streams {
+			if hd.pin != nil {
+				oldest = min(oldest, hd.pin.LSN())
+			}
+		}
+	}
+	if oldest >= retained || !h.source.spare(oldest) {
+		return 0 // nothing would go
+	}
+	for _, seg := range h.source.archive.Segments() {
+		if seg.FirstLSN > oldest {
+			return min(seg.FirstLSN, retained)
+		}
+	}
+	return retained
+}
+
+// spare reports whether recovery does not need the file that holds an op.
+func (s *Source) spare(lsn uint64) bool {
+	segs := s.archive.Segments()
+	i := sort.Search(len(segs), func(i int) bool { return segs[i].FirstLSN > lsn })
+	return i > 0 && segs[i-1].Spare
 }
 
 // tendOne is tend for one hold. The caller holds mu.
@@ -448,7 +490,7 @@ func (h *Holds) tendOne(name string, stream int, hd *hold, retained uint64) {
 		}
 		// What counts is where the consumer stands; what the file says follows.
 		switch kept := s.archive.BytesFrom(hd.lsn); {
-		case kept > h.opt.MaxBytes:
+		case kept > h.opt.MaxBytes && s.spare(hd.lsn):
 			h.breakHold(name, stream, hd, persist.BrokenSize)
 			return
 		case s.archive.BytesFrom(hd.pin.LSN()) > h.opt.MaxBytes:
@@ -458,6 +500,24 @@ func (h *Holds) tendOne(name string, stream int, hd *hold, retained uint64) {
 	if oldest > hd.lsn {
 		h.breakHold(name, stream, hd, persist.BrokenEvicted) // the log is damaged there
 	}
+}
+
+// Count returns how many holds there are, and how many of them are broken; none
+// of nil.
+func (h *Holds) Count() (all, broken int) {
+	if h == nil {
+		return 0, 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.consumers {
+		for _, hd := range c.streams {
+			if hd.broken != persist.NotBroken {
+				broken++
+			}
+		}
+	}
+	return h.n, broken
 }
 
 // HoldInfo describes a hold.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -539,4 +541,108 @@ func TestAt(t *testing.T) {
 	check()
 	l.drop(500)
 	check()
+}
+
+// TestHoldsAtOnce sets, deletes, lists and awaits holds from many sides while the
+// log goes on: in the end the file, the list and the pins agree, and what is held
+// is there.
+func TestHoldsAtOnce(t *testing.T) {
+	seed := seedOf(t)
+	s, l, f := openHeld(t, 3, 20<<10)
+	stop := make(chan struct{})
+	var background, consumers sync.WaitGroup
+	background.Go(func() {
+		rng := rand.New(rand.NewPCG(seed, 99))
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for range 1 + rng.IntN(10) {
+				l.append(commitOf(3, fmt.Sprintf("SET k%d v", rng.IntN(20))))
+			}
+			if n%5 == 0 {
+				l.cut()
+				l.sync()
+				s.Tend(0)
+			}
+			if n%200 == 199 {
+				l.flushAll(3, s.Tail(0).Generation+1<<21)
+			}
+			time.Sleep(50 * time.Microsecond)
+		}
+	})
+	var sets, stale, broken atomic.Int64
+	for w := range 6 {
+		consumers.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, uint64(w)))
+			var b Batch
+			defer b.Release()
+			name, stream := fmt.Sprint("c", w%3), rng.IntN(4)
+			at := s.Tail(stream)
+			for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); {
+				var resync *ResyncError
+				err := s.Since(ctx, &Request{Stream: stream, Cursor: at, Count: 20}, &b)
+				if err == nil {
+					at = Cursor{b.Generation, b.Next}
+					err = s.Holds().Set(name, stream, at, uint64(rng.IntN(4)))
+				}
+				switch {
+				case err == nil:
+					sets.Add(1)
+				case errors.As(err, new(*HoldStaleError)):
+					stale.Add(1)
+				case errors.As(err, new(*HoldBrokenError)):
+					broken.Add(1)
+					if _, err := s.Holds().Del(name, -1); err != nil {
+						t.Error(err)
+					}
+				case errors.As(err, &resync):
+					at = resync.Tail
+				default:
+					t.Error(err)
+				}
+				switch rng.IntN(12) {
+				case 0:
+					if _, err := s.Holds().Del(name, rng.IntN(4)); err != nil {
+						t.Error(err)
+					}
+				case 1:
+					s.Holds().List(-1)
+				case 2:
+					_, err := s.WaitUntil(ctx, stream, at, name, time.Millisecond)
+					if err != nil && !errors.As(err, new(*NoHoldError)) && !errors.As(err, new(*HoldBrokenError)) && !errors.As(err, &resync) {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	consumers.Wait()
+	close(stop)
+	background.Wait()
+	must(t, s.Holds().Save())
+	held := 0
+	list := s.Holds().List(-1)
+	for _, info := range list {
+		on, ok := f.on(info.Name, info.Stream)
+		if !ok || on.Broken != info.Broken || on.Epoch != info.Epoch || (Cursor{on.Generation, on.Offset}) != info.At {
+			t.Errorf("the file says %+v of %+v", on, info)
+		}
+		if info.Broken != "" {
+			continue
+		}
+		held++
+		if err := s.Since(ctx, &Request{Stream: info.Stream, Cursor: info.At}, new(Batch)); err != nil {
+			t.Errorf("%+v is not served: %v", info, err)
+		}
+	}
+	if n, bad := s.Holds().Count(); n != len(f.kept.Holds) || n != len(list) || n-bad != held || len(s.pins.held) != held {
+		t.Errorf("%d holds, %d broken, %d in the file, %d listed, %d pins", n, bad, len(f.kept.Holds), len(list), len(s.pins.held))
+	}
+	t.Logf("%d set, %d stale, %d broken", sets.Load(), stale.Load(), broken.Load())
+	if sets.Load() < 50 || stale.Load() == 0 {
+		t.Error("too little happened")
+	}
 }

@@ -89,11 +89,12 @@ func TestPinsBesideTend(t *testing.T) {
 			}
 		}
 	})
+	seed := seedOf(t)
 	var mu sync.Mutex
 	kept, late := 0, 0
 	for w := range 4 {
 		pinning.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(w), 1))
+			rng := rand.New(rand.NewPCG(seed, uint64(w)))
 			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 				last := l.Last()
 				lsn := last - min(last-1, uint64(rng.IntN(60)))

@@ -36,6 +36,9 @@ const (
 	NotBroken Broken = ""
 	// BrokenSize: it would have kept more than it may.
 	BrokenSize Broken = "max-bytes"
+	// BrokenDiskFull: the disk was full, and the log could not be written while the
+	// hold kept of it what nobody else needed.
+	BrokenDiskFull Broken = "disk-full"
 	// BrokenEvicted: the log no longer reaches back to it.
 	BrokenEvicted Broken = "evicted"
 	// BrokenGeneration: its position is not of this store's history.
@@ -185,7 +188,7 @@ func parseHold(l *factLine, n int) (h Hold, err error) {
 	switch h.Broken = Broken(l.values[8]); h.Broken {
 	case holding:
 		h.Broken = NotBroken
-	case BrokenSize, BrokenEvicted, BrokenGeneration, BrokenLost:
+	case BrokenSize, BrokenDiskFull, BrokenEvicted, BrokenGeneration, BrokenLost:
 	default:
 		return h, l.errorf("%q says neither that a hold holds nor why it does not", l.values[8])
 	}

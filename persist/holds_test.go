@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -128,7 +130,13 @@ func TestMostHolds(t *testing.T) {
 // write has returned the new one.
 func TestHoldsOverCrashes(t *testing.T) {
 	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	if text := os.Getenv("KEVY_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KEVY_SEED=%d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	read := func(fs *vfs.Mem) uint64 {
 		h, err := ReadHolds(fs, "data", 4)

@@ -76,7 +76,7 @@ func (c *Config) register() {
 	t.bytes(&c.FeedBacklogBytes, "feed-backlog-bytes", 16*mib, minFeedBacklogBytes, maxInt64, "Bytes of the newest log kept in memory for readers of the feed; older changes are read from disk. With appendonly no, all that the feed keeps.").keep()
 	t.bytes(&c.FeedRetentionBytes, "feed-retention-bytes", gib, 0, maxInt64, "Bytes of log kept on disk for readers of the feed alone, beyond what recovery needs.").keep()
 	t.int(&c.FeedRetentionMs, "feed-retention-ms", 0, 0, maxInt64, "Milliseconds for which log is kept for readers of the feed alone. 0: no bound by age.").keep()
-	t.bytes(&c.FeedHoldMaxBytes, "feed-hold-max-bytes", 4*gib, 0, maxInt64, "Bytes of log that a hold of the feed (CHANGES HOLD) keeps at most, whatever the retention says. One whose consumer is further behind is broken once it keeps something, and writes go on. 0: holds keep nothing beyond the retention.").keep()
+	t.bytes(&c.FeedHoldMaxBytes, "feed-hold-max-bytes", 4*gib, 0, maxInt64, "Bytes of log that a hold of the feed (CHANGES HOLD) keeps at most, whatever the retention says. One whose consumer is further behind is broken as soon as nothing else keeps that log, and writes go on. 0: holds keep nothing beyond the retention.").keep()
 	t.int(&c.HTTPPort, "http-port", 0, 0, 65535, "TCP port on which the feed is served over HTTP, on the addresses of bind and to whom protected-mode lets in. 0: no HTTP.")
 	t.int(&c.HTTPMaxClients, "http-maxclients", 1000, 1, math.MaxUint32, "HTTP connections at once, beside maxclients; more are refused.")
 

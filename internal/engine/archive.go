@@ -48,7 +48,7 @@ func (a archive) Segments() []feed.Segment {
 		if i+1 < len(segs) {
 			lastMs = segs[i+1].UnixMs
 		}
-		out[i] = feed.Segment{FirstLSN: s.FirstLSN, Bytes: s.Bytes, LastMs: lastMs, Positions: func() ([]feed.Position, error) {
+		out[i] = feed.Segment{FirstLSN: s.FirstLSN, Bytes: s.Bytes, LastMs: lastMs, Spare: s.Spare, Positions: func() ([]feed.Position, error) {
 			if s.Positions != nil {
 				return positions(s.Positions), nil
 			}

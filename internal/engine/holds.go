@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"syscall"
 
 	"kevy/aof"
 	"kevy/feed"
@@ -25,7 +26,8 @@ func (e *Engine) readHolds() (persist.Holds, error) {
 func (e *Engine) openHolds(holds persist.Holds) error {
 	return e.source.OpenHolds(feed.HoldOptions{
 		MaxBytes: e.opt.FeedHoldBytes, NowMs: e.opt.NowMs, Logger: e.opt.Logger,
-		Save: func(h persist.Holds) error { return persist.WriteHolds(e.opt.FS, e.opt.Dir, e.set.Shards(), h) },
+		DiskFull: func() bool { return errors.Is(e.log.Err(), syscall.ENOSPC) },
+		Save:     func(h persist.Holds) error { return persist.WriteHolds(e.opt.FS, e.opt.Dir, e.set.Shards(), h) },
 	}, holds)
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"kevy/aof"
 	"kevy/feed"
@@ -85,7 +87,9 @@ func TestHoldsOverCrashes(t *testing.T) {
 	}
 }
 
-func (h *heldHistory) step(format string, a ...any) { h.steps = append(h.steps, fmt.Sprintf(format, a...)) }
+func (h *heldHistory) step(format string, a ...any) {
+	h.steps = append(h.steps, fmt.Sprintf(format, a...))
+}
 
 func (h *heldHistory) open() bool {
 	e, err := Open(Options{
@@ -553,6 +557,60 @@ func TestHoldsOverARunWithoutFeed(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A hold never fills the disk: where the log cannot be written for want of room,
+// holds give way, and writes go on.
+func TestHoldsGiveWayOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		opt := holdOptions(fs)
+		opt.SegmentBytes = 32 << 10
+		e := mustOpen(t, opt)
+		all := e.source.All()
+		if err := e.source.Holds().Set("far", all, e.source.Tail(all), 0); err != nil {
+			t.Fatal(err)
+		}
+		setMany(t, e, 2000, strings.Repeat("v", 50))
+		if err := e.Rewrite(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if err := e.source.Holds().Set("near", all, e.source.Tail(all), 0); err != nil {
+			t.Fatal(err)
+		}
+		fs.SetQuota(fs.Used() + 20<<10)
+		var stopped bool
+		for range 60 {
+			tx := e.NewTx()
+			for range 10 {
+				if e.Admit() != nil {
+					stopped = true
+					break
+				}
+				e.set.Lock(e.all)
+				tx.Begin(e.all, 0, e.NowMs())
+				tx.Set([]byte("k"), bytes.Repeat([]byte("v"), 200), 0)
+				e.Commit(tx)
+				tx.End()
+				e.set.Unlock(e.all)
+			}
+			time.Sleep(time.Second)
+		}
+		if !stopped {
+			t.Fatal("the disk was never full")
+		}
+		if err := e.log.Err(); err != nil {
+			t.Fatalf("writes do not go on: %v", err)
+		}
+		for _, info := range e.source.Holds().List(-1) {
+			want := map[string]persist.Broken{"far": persist.BrokenDiskFull, "near": persist.NotBroken}[info.Name]
+			if info.Broken != want {
+				t.Errorf("%+v", info)
+			}
+		}
+		mustClose(t, e)
+	})
 }
 
 func holdOptions(fs vfs.FS) Options {

@@ -415,6 +415,9 @@ func (s *Server) infoFeed(f *fields) {
 	f.num("feed_disk_bytes", info.DiskBytes)
 	f.num("feed_waiting_readers", int64(info.Waiting))
 	f.num("feed_subscriptions", int64(s.subscriptions()))
+	holds, broken := source.Holds().Count()
+	f.num("feed_holds", int64(holds))
+	f.num("feed_holds_broken", int64(broken))
 }
 
 func infoKeyspace(f *fields, tx admin.InfoTx) {
