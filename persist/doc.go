@@ -49,5 +49,10 @@
 // end is written once its LSN is durable, so that an honest disk never makes it
 // wrong; where a disk lied, the end is taken back to what was recovered.
 //
+// # Snapshots
+//
+// Spool is no part of all this: a file that lives while readers of the feed take
+// the state from it, with no promise over a crash but that it goes.
+//
 // docs/formats-sidecars.md has the grammar of the files.
 package persist

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -350,4 +351,58 @@ func TestSnapshotWithoutDirectory(t *testing.T) {
 	if open() != 0 {
 		t.Errorf("after a close %d files are open", open())
 	}
+}
+
+// TestSnapshotCopies: while a snapshot is written, writers copy what they change,
+// once, however often that is, and give it up as the writing goes on.
+func TestSnapshotCopies(t *testing.T) {
+	const keys = 100_000
+	e, err := Open(Options{FS: vfs.NewMem(), Dir: "/data", Shards: crashShards, DBs: crashDBs, NoFile: true, FeedMemoryBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &written{t: t, e: e, stop: make(chan struct{})}
+	defer w.close()
+	tx := e.NewTx()
+	overwrite := func() {
+		for i := range keys {
+			key := fmt.Appendf(nil, "key%08d", i)
+			w.change([]int{e.set.ShardOf(key)}, tx, 0, func() { tx.Set(key, bytes.Repeat(key, 10), 0) })
+		}
+	}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	empty := heap()
+	overwrite()
+	store := heap() - empty
+	frozen, err := freezer{e}.Freeze(func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		overwrite()
+	}
+	if copies := heap() - empty - store; copies > store*5/4 || copies < store/2 {
+		t.Errorf("of a store of %d bytes %d are copied", store, copies)
+	}
+	ops := 0
+	if err := frozen.Write(func(_, _, n int, _ []byte) error {
+		if ops += n; ops-n < keys*3/4 && ops >= keys*3/4 {
+			if copies := heap() - empty - store; copies > store/2 {
+				t.Errorf("with three quarters written %d bytes of copies are left of %d", copies, store)
+			}
+		}
+		return nil
+	}); err != nil || ops != keys {
+		t.Errorf("%d ops are written, %v", ops, err)
+	}
+	if copies := heap() - empty - store; copies > store/5 {
+		t.Errorf("once it is written %d bytes of copies stay", copies)
+	}
+	runtime.KeepAlive(frozen)
 }
