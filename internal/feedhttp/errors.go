@@ -19,7 +19,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &noStream):
 		return http.StatusNotFound
-	case errors.As(err, &resync):
+	case errors.As(err, &resync), errors.Is(err, feed.ErrNoSnapshot):
 		return http.StatusGone
 	case errors.Is(err, feed.ErrClosed), errors.Is(err, feed.ErrDisabled):
 		return http.StatusServiceUnavailable

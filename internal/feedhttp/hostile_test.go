@@ -157,11 +157,26 @@ func TestSlowReader(t *testing.T) {
 	eventually(t, "it has ended", func() bool { return s.admitted() == 0 })
 	// One that reads, slowly, stays: the time is that of one piece.
 	slow := s.dial()
-	if _, err := io.WriteString(slow, "GET /changes?count=1000&bytes=8000000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
+	if tcp, ok := slow.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(256 << 10)
+	}
+	if _, err := io.WriteString(slow, "GET /changes?start=oldest&bytes=20000000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := http.ReadResponse(bufio.NewReader(slow), nil); err != nil || r.StatusCode != 200 {
-		t.Errorf("%v", err)
+	r, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil || r.StatusCode != 200 {
+		t.Fatal(err)
+	}
+	began, got, piece := time.Now(), 0, make([]byte, 128<<10)
+	for {
+		n, err := io.ReadFull(r.Body, piece)
+		if got += n; err != nil {
+			if got < 20<<20 || time.Since(began) < 500*time.Millisecond {
+				t.Errorf("%d bytes in %s: %v", got, time.Since(began), err)
+			}
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

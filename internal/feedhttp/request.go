@@ -27,11 +27,13 @@ const (
 
 // query is what a request asks for.
 type query struct {
-	events  bool // server-sent ones
-	follow  bool
-	stream  int
-	at      feed.Cursor
-	options *changes.Options
+	events bool // server-sent ones
+	follow bool
+	stream int
+	at     feed.Cursor
+	// snapshot says that the answer begins with the state rather than at a cursor.
+	snapshot *snapshotStart
+	options  *changes.Options
 	// block is how long an answer that does not follow waits for a frame.
 	block     time.Duration
 	heartbeat time.Duration
@@ -59,15 +61,18 @@ func (s *Server) parse(r *http.Request) (*query, error) {
 	if q.stream, err = s.opt.Source.Stream([]byte(name)); err != nil {
 		return nil, err
 	}
-	if q.at, err = s.begin(q, r, values); err != nil {
+	if q.at, q.snapshot, err = s.begin(q, r, values); err != nil {
 		return nil, err
+	}
+	if q.snapshot != nil && !q.follow {
+		return nil, bad("a snapshot is for an answer that follows: add follow=yes")
 	}
 	q.options, err = s.parseOptions(values)
 	return q, err
 }
 
 // own are the parameters that are no options of SINCE.
-var own = []string{"stream", "generation", "offset", "start", "follow", "block", "heartbeat"}
+var own = []string{"stream", "generation", "offset", "start", "token", "after", "follow", "block", "heartbeat"}
 
 // one takes a parameter that may be there once.
 func one(values url.Values, name string, to *string) error {
@@ -143,35 +148,48 @@ func parseNumber(name, text string) (uint64, error) {
 	return n, nil
 }
 
-// begin returns the cursor that the answer begins with: of the last event that a
-// client got before it was cut off, or that of the query.
-func (s *Server) begin(q *query, r *http.Request, values url.Values) (at feed.Cursor, err error) {
+// begin returns what the answer begins with: behind the last event that a client
+// got before it was cut off, or what the query says. That is a cursor or a
+// snapshot.
+func (s *Server) begin(q *query, r *http.Request, values url.Values) (at feed.Cursor, snap *snapshotStart, err error) {
 	if id := r.Header.Get("Last-Event-ID"); q.events && id != "" {
+		if snap, err = snapshotOfID(id); snap != nil || err != nil {
+			return at, snap, err
+		}
 		generation, offset, ok := strings.Cut(id, ":")
 		if !ok {
-			return at, bad("Last-Event-ID is generation:offset, not %.100q", id)
+			return at, nil, bad("Last-Event-ID is generation:offset, not %.100q", id)
 		}
-		return parseCursor(generation, offset)
+		at, err = parseCursor(generation, offset)
+		return at, nil, err
 	}
-	var generation, offset, start string
-	err = errors.Join(one(values, "generation", &generation), one(values, "offset", &offset), one(values, "start", &start))
+	var generation, offset, start, token, after string
+	err = errors.Join(one(values, "generation", &generation), one(values, "offset", &offset), one(values, "start", &start),
+		one(values, "token", &token), one(values, "after", &after))
+	start = strings.ToLower(start)
 	switch {
 	case err != nil:
-		return at, err
 	case (generation == "") != (offset == ""):
-		return at, bad("a cursor is generation and offset: both are needed")
+		err = bad("a cursor is generation and offset: both are needed")
 	case generation != "" && start != "":
-		return at, bad("an answer begins at generation and offset, or at start: not both")
+		err = bad("an answer begins at generation and offset, or at start: not both")
+	case (token == "") != (after == "") || token != "" && start != "snapshot":
+		err = bad("a snapshot is resumed with start=snapshot, token and after: all are needed")
 	case generation != "":
-		return parseCursor(generation, offset)
+		at, err = parseCursor(generation, offset)
+	case start == "" || start == "tail":
+		at = s.opt.Source.Tail(q.stream)
+	case start == "oldest":
+		at, err = s.opt.Source.Oldest(q.stream)
+	case start == "snapshot":
+		snap = &snapshotStart{token: token}
+		if after != "" {
+			snap.after, err = parseNumber("after", after)
+		}
+	default:
+		err = bad("start is tail, oldest or snapshot, not %.100q", start)
 	}
-	switch strings.ToLower(start) {
-	case "", "tail":
-		return s.opt.Source.Tail(q.stream), nil
-	case "oldest":
-		return s.opt.Source.Oldest(q.stream)
-	}
-	return at, bad("start is tail or oldest, not %.100q", start)
+	return at, snap, err
 }
 
 func parseCursor(generation, offset string) (at feed.Cursor, err error) {

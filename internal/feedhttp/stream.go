@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -90,10 +91,12 @@ type answer struct {
 	batch feed.Batch
 	args  [][]byte
 	line  []byte
-	// follower and id are set before it is listed, for an answer that follows.
+	// For an answer that follows:
+	snapshot *feed.SnapshotReader // nil without one
 	follower *feed.Follower
-	id       uint64
-	sent     time.Time // when it was flushed last
+	id       uint64                        // set before it is listed
+	reader   atomic.Pointer[feed.Follower] // is follower, once there is one
+	sent     time.Time                     // when it was flushed last
 	// told is the cursor that the client can tell from what it was sent; none yet if
 	// it is zero, since start may have chosen it.
 	told feed.Cursor
@@ -145,15 +148,27 @@ func (a *answer) once(ctx context.Context) error {
 // closes or the stream cannot go on. An error means that the connection must
 // break.
 func (a *answer) follow(ctx context.Context) error {
+	a.id = a.s.opt.NextID()
+	a.s.opt.Subscribers.Add(a)
+	defer a.s.opt.Subscribers.Remove(a)
+	if a.q.snapshot != nil {
+		more, err := a.state(ctx)
+		if err != nil || !more {
+			return err
+		}
+		defer a.snapshot.Close()
+	}
 	f, err := a.s.opt.Source.Follow(a.req)
 	if err != nil {
 		return a.fail(err)
 	}
+	if a.snapshot != nil {
+		a.snapshot.Close() // the log is the follower's affair from here on
+	}
+	a.follower = f
+	a.reader.Store(f)
 	defer f.Close()
 	defer a.batch.Release()
-	a.follower, a.id = f, a.s.opt.NextID()
-	a.s.opt.Subscribers.Add(a)
-	defer a.s.opt.Subscribers.Remove(a)
 	for {
 		if err := f.Next(&a.batch); err != nil {
 			return a.fail(err)
@@ -223,9 +238,11 @@ func (a *answer) beat() error {
 
 // Describe implements changes.Subscriber.
 func (a *answer) Describe() changes.Description {
-	return changes.Description{
-		Stream: a.q.stream, ID: a.id, Addr: a.addr, At: a.follower.Cursor(), Durable: a.req.Durable, Filtered: a.q.options.Filter.Selects(),
+	d := changes.Description{Stream: a.q.stream, ID: a.id, Addr: a.addr, Durable: a.req.Durable, Filtered: a.q.options.Filter.Selects()}
+	if f := a.reader.Load(); f != nil {
+		d.At = f.Cursor()
 	}
+	return d
 }
 
 // begin sends the status.
@@ -316,13 +333,11 @@ func (a *answer) send() error {
 func (a *answer) position(at feed.Cursor, completeLSN uint64) {
 	a.line = changejson.AppendPosition(a.line[:0], a.name, at.Generation, at.Offset, completeLSN)
 	a.told = at
+	a.kind("position")
+	a.data()
 	if a.q.events {
-		_, _ = a.out.WriteString("event: position\ndata: ")
-		_, _ = a.out.Write(append(a.line, '\n'))
 		a.endEvent(at)
-		return
 	}
-	_, _ = a.out.Write(append(a.line, '\n'))
 }
 
 // endEvent ends an event with its id: whoever got it goes on at the cursor.
@@ -336,11 +351,30 @@ func (a *answer) endEvent(at feed.Cursor) {
 // event writes the line that stands in a.line, as an event of a kind without an
 // id.
 func (a *answer) event(kind string) {
+	a.kind(kind)
+	a.data()
 	if a.q.events {
-		_, _ = a.out.WriteString("event: " + kind + "\ndata: ")
-		a.line = append(a.line, '\n')
+		_ = a.out.WriteByte('\n')
 	}
-	_, _ = a.out.Write(append(a.line, '\n'))
+}
+
+// kind begins an event that is no commit.
+func (a *answer) kind(kind string) {
+	if a.q.events {
+		_, _ = a.out.WriteString("event: " + kind + "\n")
+	}
+}
+
+// data writes the line that stands in a.line.
+func (a *answer) data() {
+	if a.q.events {
+		_, _ = a.out.WriteString("data: ")
+	}
+	a.line = append(a.line, '\n')
+	_, _ = a.out.Write(a.line)
+	if cap(a.line) > keptLineBytes {
+		a.line = nil
+	}
 }
 
 // flush sends what has been gathered.

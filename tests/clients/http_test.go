@@ -49,7 +49,8 @@ func TestHTTPDocument(t *testing.T) {
 				frames++
 			}
 		}
-		if want := strings.Contains(command, "start=oldest"); (frames == 1) != want || !strings.Contains(got.out, `"generation":`) {
+		if want := strings.Contains(command, "start=oldest"); (frames == 1) != want || !strings.Contains(got.out, `"generation":`) ||
+			strings.Contains(command, "start=snapshot") && !strings.Contains(got.out, `"args":["SET","user:1","a"]}`) {
 			t.Errorf("%s: %d frames in\n%s", command, frames, got.out)
 		}
 	}
