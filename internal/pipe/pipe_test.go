@@ -161,12 +161,13 @@ func TestPipeToWebhookOverRestarts(t *testing.T) {
 	source := process.Start(t, process.Subject(t), process.Config{})
 	f := newFeeder(t, source.Addr())
 	var mu sync.Mutex
-	var offsets []uint64 // guarded by mu; of the last generation seen
-	again := 0           // guarded by mu
+	var offsets []uint64                            // guarded by mu; of the last generation seen
+	again := 0                                      // guarded by mu
+	fates := rand.New(rand.NewPCG(rng.Uint64(), 3)) // guarded by mu
 	handler := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		fate := rng.IntN(6)
+		fate := fates.IntN(6)
 		if fate == 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return

@@ -244,7 +244,7 @@ func newCutter(t *testing.T, to string, rng *rand.Rand, bytes int) *cutter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{listener: l, to: to, rng: rng, bytes: bytes}
+	c := &cutter{listener: l, to: to, rng: rand.New(rand.NewPCG(rng.Uint64(), 2)), bytes: bytes}
 	c.wg.Add(1)
 	go func() {
 		defer c.wg.Done()
