@@ -3,6 +3,7 @@ package pipe
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 
 	"kevy/changes"
@@ -26,12 +27,16 @@ func openKafka(t *Target) (Sink, error) {
 	}
 	if t.URL.User != nil {
 		o.User = t.URL.User.Username()
-		o.Password, _ = t.URL.User.Password()
+		var given bool
+		if o.Password, given = t.URL.User.Password(); !given {
+			o.Password = os.Getenv(PasswordVariable)
+		}
 	}
 	if t.URL.Scheme == "kafkas" {
-		if err := o.Set("tls", "yes"); err != nil {
+		if o.TLS, err = t.tlsConfig(); err != nil {
 			return nil, err
 		}
+		o.TLS.ServerName = "" // there are several
 	}
 	for _, name := range kafka.Names {
 		if v := t.Option(name, ""); v != "" {

@@ -3,6 +3,8 @@ package pipe
 import (
 	"errors"
 	"net"
+	"net/url"
+	"os"
 	"strings"
 
 	"kevy/internal/pipe/nats"
@@ -11,7 +13,7 @@ import (
 const natsPort = "4222"
 
 // openNATS opens nats://[user:password@|token@]host[:port][,host…]/stream, a
-// stream of JetStream. The options are those of package nats.
+// stream of JetStream; with TLS as natss. The options are those of package nats.
 func openNATS(t *Target) (Sink, error) {
 	o := nats.Options{
 		Stream:   strings.Trim(t.URL.Path, "/"),
@@ -21,8 +23,12 @@ func openNATS(t *Target) (Sink, error) {
 		Logger:   t.Log,
 	}
 	user := ""
-	if t.URL.User != nil {
-		user = t.URL.User.String() + "@"
+	if u := t.URL.User; u != nil {
+		// A name without a password would be a token.
+		if _, given := u.Password(); !given && os.Getenv(PasswordVariable) != "" {
+			u = url.UserPassword(u.Username(), os.Getenv(PasswordVariable))
+		}
+		user = u.String() + "@"
 	}
 	for host := range strings.SplitSeq(t.URL.Host, ",") {
 		if host == "" {
@@ -32,6 +38,14 @@ func openNATS(t *Target) (Sink, error) {
 			host = net.JoinHostPort(strings.Trim(host, "[]"), natsPort)
 		}
 		o.Servers = append(o.Servers, "nats://"+user+host)
+	}
+	if t.URL.Scheme == "natss" {
+		config, err := t.tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = "" // there are several
+		o.TLS = config
 	}
 	for _, name := range nats.Names {
 		if v := t.Option(name, ""); v != "" {

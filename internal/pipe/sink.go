@@ -95,6 +95,7 @@ var sinks = map[string]func(t *Target) (Sink, error){
 	"kafka":  openKafka,
 	"kafkas": openKafka,
 	"nats":   openNATS,
+	"natss":  openNATS,
 	"redis":  openRedis,
 	"rediss": openRedis,
 	"stdout": openStdout,
@@ -127,6 +128,7 @@ func Open(t *Target) (Sink, error) {
 const Targets = `  redis://host:port[/db]    exactly once   ttl=exact|none|1h replace=yes accept-diverged=yes
   rediss://…                exactly once   the same over TLS, and cacert=FILE cert=FILE key=FILE insecure=yes
   file:///path.jsonl        exactly once   rotate-size=1gb rotate-age=24h keep=10   (formats but json: at least once)
-  kafka://broker/topic      exactly once   docs/pipe.md lists them; kafkas:// is the same over TLS
+  kafka://broker/topic      exactly once   mode=history|changelog partition=key|stream transactions=no …
+  nats://host/stream        exactly once   subject=stream.{key} replicas=3; kafkas:// and natss:// as rediss
   https://… http://…        at least once  header=Name:value secret-file=FILE timeout=30s; https: as rediss
   stdout:                   at least once`

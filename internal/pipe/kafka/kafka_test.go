@@ -422,7 +422,7 @@ func TestIdleCursor(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	o := Options{Topic: "t", User: "u"}
-	for _, w := range []string{"mode=changelog", "partition=stream", "partitions=16", "replication=3", "cursors=c", "compression=zstd", "sasl=PLAIN", "state-max-bytes=5", "tls=yes", "transactions=yes"} {
+	for _, w := range []string{"mode=changelog", "partition=stream", "partitions=16", "replication=3", "cursors=c", "compression=zstd", "sasl=PLAIN", "state-max-bytes=5", "transactions=yes"} {
 		name, v, _ := strings.Cut(w, "=")
 		if err := o.Set(name, v); err != nil {
 			t.Error(err)
@@ -435,12 +435,12 @@ func TestOptions(t *testing.T) {
 	if o.Brokers, err = Brokers("b1:9093,b2,[::1]"); err != nil || fmt.Sprint(o.Brokers) != "[b1:9093 b2:9092 [::1]:9092]" {
 		t.Errorf("brokers %v, %v", o.Brokers, err)
 	}
-	if err := o.complete(); err != nil || o.TLS == nil || o.Mode != Changelog || o.Partition != ByStream || o.Partitions != 16 || o.Replication != 3 || o.Cursors != "c" || o.SASL != "plain" || o.MaxStateBytes != 5 {
+	if err := o.complete(); err != nil || o.Mode != Changelog || o.Partition != ByStream || o.Partitions != 16 || o.Replication != 3 || o.Cursors != "c" || o.SASL != "plain" || o.MaxStateBytes != 5 {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for given, want := range map[string]string{
 		"x=1": "no option", "mode=x": "mode=x", "partition=x": "partition=x", "partitions=x": "partitions=x", "partitions=-1": "partitions=-1",
-		"sasl=x": "sasl=x", "tls=x": "tls=x", "compression=x": "compression=x", "cursors=t": "of their own", "cursors=a b": "cannot be a topic",
+		"sasl=x": "sasl=x", "compression=x": "compression=x", "cursors=t": "of their own", "cursors=a b": "cannot be a topic",
 		"transactions=x": "yes or no", "state-max-bytes=-1": "at least 1", "replication=-1": "at least 1",
 	} {
 		o := Options{Brokers: []string{"b:1"}, Topic: "t", User: "u"}

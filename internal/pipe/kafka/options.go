@@ -66,8 +66,8 @@ type Options struct {
 	Compression string // none, gzip, snappy, lz4 or zstd; lz4 if empty
 
 	User, Password string
-	SASL           string // plain, scram-sha-256 or scram-sha-512; scram-sha-512 if there is a user
-	TLS            *tls.Config
+	SASL           string      // plain, scram-sha-256 or scram-sha-512; scram-sha-512 if there is a user
+	TLS            *tls.Config // nil: none. Without a ServerName the brokers' own names count
 
 	// MaxStateBytes bounds the memory that a Changelog keeps its values in; 1 GiB
 	// if 0.
@@ -86,8 +86,7 @@ const (
 )
 
 // Set sets an option by its name in a target's URL: cursors, mode, partition,
-// partitions, replication, transactions (yes, no), compression, sasl, tls (yes, no),
-// state-max-bytes.
+// partitions, replication, transactions (yes, no), compression, sasl, state-max-bytes.
 func (o *Options) Set(name, v string) error {
 	var err error
 	yes := false
@@ -109,11 +108,6 @@ func (o *Options) Set(name, v string) error {
 		o.Compression = v
 	case "sasl":
 		o.SASL = strings.ToLower(v)
-	case "tls":
-		yes, err = yesNo(v)
-		if o.TLS = nil; yes {
-			o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-		}
 	case "state-max-bytes":
 		o.MaxStateBytes, err = strconv.ParseInt(v, 10, 64)
 	default:
@@ -126,7 +120,7 @@ func (o *Options) Set(name, v string) error {
 }
 
 // Names are those that Set takes.
-var Names = []string{"cursors", "mode", "partition", "partitions", "replication", "transactions", "compression", "sasl", "tls", "state-max-bytes"}
+var Names = []string{"cursors", "mode", "partition", "partitions", "replication", "transactions", "compression", "sasl", "state-max-bytes"}
 
 func yesNo(v string) (bool, error) {
 	switch v {

@@ -469,16 +469,16 @@ func TestSubjects(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	var o Options
-	for _, w := range []string{"subject=a.{key}", "replicas=3", "window=5m", "creds=x", "tls=yes"} {
+	for _, w := range []string{"subject=a.{key}", "replicas=3", "window=5m", "creds=x"} {
 		name, v, _ := strings.Cut(w, "=")
 		if err := o.Set(name, v); err != nil || !slices.Contains(Names, name) {
 			t.Errorf("%s: %v", w, err)
 		}
 	}
-	if o.Subject != "a.{key}" || o.Replicas != 3 || o.Window != 5*time.Minute || o.Creds != "x" || !o.TLS {
+	if o.Subject != "a.{key}" || o.Replicas != 3 || o.Window != 5*time.Minute || o.Creds != "x" {
 		t.Errorf("%+v", o)
 	}
-	for _, w := range []string{"x=1", "replicas=x", "window=x", "tls=x"} {
+	for _, w := range []string{"x=1", "replicas=x", "window=x"} {
 		name, v, _ := strings.Cut(w, "=")
 		if err := o.Set(name, v); err == nil {
 			t.Errorf("%s was taken", w)

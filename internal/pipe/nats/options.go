@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,7 +37,7 @@ type Options struct {
 	Replicas int           // of a stream that does not exist yet; 0 is 1
 	Window   time.Duration // in which such a stream knows the id of a message again; 0 is JetStream's 2 minutes
 	Creds    string        // a file of credentials, or empty
-	TLS      bool          // with the system's certificates
+	TLS      *tls.Config   // nil: none unless a server asks for it
 	Snapshot bool          // that a stream without a cursor begins with one
 
 	Form   Form
@@ -50,7 +51,7 @@ const (
 )
 
 // Names are the options that Set takes.
-var Names = []string{"subject", "replicas", "window", "creds", "tls"}
+var Names = []string{"subject", "replicas", "window", "creds"}
 
 // Set sets an option by its name in a target's URL.
 func (o *Options) Set(name, v string) error {
@@ -64,13 +65,6 @@ func (o *Options) Set(name, v string) error {
 		o.Window, err = time.ParseDuration(v)
 	case "creds":
 		o.Creds = v
-	case "tls":
-		switch v {
-		case "yes", "no":
-			o.TLS = v == "yes"
-		default:
-			err = errors.New("yes or no")
-		}
 	default:
 		return fmt.Errorf("nats: no option %q", name)
 	}

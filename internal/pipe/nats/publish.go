@@ -2,7 +2,6 @@ package nats
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -230,8 +229,8 @@ func (s *Sink) connect(ctx context.Context) error {
 	if s.o.Creds != "" {
 		opts = append(opts, natsgo.UserCredentials(s.o.Creds))
 	}
-	if s.o.TLS {
-		opts = append(opts, natsgo.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
+	if s.o.TLS != nil {
+		opts = append(opts, natsgo.Secure(s.o.TLS.Clone()))
 	}
 	natsOptions := natsgo.GetDefaultOptions()
 	natsOptions.Servers = s.o.Servers
