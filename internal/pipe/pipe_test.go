@@ -21,6 +21,7 @@ import (
 
 	"kevy/changes"
 	"kevy/internal/changejson"
+	"kevy/internal/chaos"
 	"kevy/internal/vfs"
 	"kevy/tests/keyspace"
 	"kevy/tests/process"
@@ -484,4 +485,58 @@ func TestPipeBeginsWithASnapshot(t *testing.T) {
 		t.Error("no snapshot is in the file")
 	}
 	mustEqual(t, dump(t, source), dump(t, rebuilt))
+}
+
+// TestPipeThroughChaos has a proxy between the source and the pipe that drops,
+// repeats, stalls and tells it to resync: the copy equals the source, whether the
+// pipe takes the state anew or not.
+func TestPipeThroughChaos(t *testing.T) {
+	for _, resync := range []float64{0, 0.3} {
+		t.Run(fmt.Sprintf("resync=%v", resync), func(t *testing.T) {
+			rng := testRand(t)
+			source := process.Start(t, process.Subject(t), process.Config{})
+			to := process.Start(t, process.Oracle(t), process.Config{})
+			proxy, err := chaos.New(chaos.Options{To: source.Addr(), Seed: rng.Uint64(), Drop: 0.1, Redeliver: 0.5, Stall: 0.05, StallMax: 20 * time.Millisecond, Resync: resync})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			var serving sync.WaitGroup
+			serving.Go(func() {
+				if err := proxy.Serve(ctx, l); err != nil {
+					t.Error(err)
+				}
+			})
+			defer serving.Wait()
+			defer cancel()
+			options := Options{
+				Consumer: changes.Options{Addr: l.Addr().String(), MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, Count: 10}, Snapshot: true, SnapshotOnResync: true,
+			}
+			spec := target(t, "redis://"+to.Addr())
+			spec.Snapshot = true
+			stop, _ := runPipe(t, options, spec)
+			f := newFeeder(t, source.Addr())
+			for range 60 {
+				f.writes(rng, 20, true)
+				time.Sleep(5 * time.Millisecond)
+			}
+			f.do("SET", "last", "1")
+			tail := f.do("CHANGES", "TAIL", "ALL")
+			want := "cursor " + cursorOf(t, tail.Elems[0], tail.Elems[1]).String()
+			eventually(t, "the copy is at "+want, func() bool { return positionOf(t, to) == want })
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			mustEqual(t, dump(t, source), dump(t, to))
+			n := proxy.Counts()
+			t.Logf("%+v", n)
+			if n.Drops == 0 || n.Redelivers == 0 || n.Stalls == 0 || resync > 0 && n.Resync == 0 {
+				t.Errorf("not everything was tried: %+v", n)
+			}
+		})
+	}
 }
