@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,8 @@ type written struct {
 	e    *Engine
 	stop chan struct{}
 	wg   sync.WaitGroup
+	// dying says that the log may refuse writes.
+	dying atomic.Bool
 }
 
 func openWritten(t *testing.T, opt Options) *written {
@@ -100,6 +103,9 @@ func (w *written) write(n int, seed uint64) {
 				default:
 				}
 				if err := w.e.Admit(); err != nil {
+					if w.dying.Load() {
+						return
+					}
 					w.t.Errorf("the log refuses a write: %v", err)
 					return
 				}

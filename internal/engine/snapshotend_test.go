@@ -406,3 +406,67 @@ func TestSnapshotCopies(t *testing.T) {
 	}
 	runtime.KeepAlive(frozen)
 }
+
+// TestDurableSnapshotOverPowerCuts: who began with a DURABLE snapshot goes on
+// behind its cut whatever a power cut takes.
+func TestDurableSnapshotOverPowerCuts(t *testing.T) {
+	seed := crashSeed(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	mem := vfs.NewMem()
+	var m *mirror
+	waited := 0
+	for range 8 {
+		w := openWritten(t, Options{FS: mem, FeedMemoryBytes: 1 << 20, FeedDiskBytes: 1 << 20})
+		if m != nil {
+			tails, want := w.now()
+			m.source = w.e.source
+			m.follow(tails[crashShards])
+			if m.digest(every) != want {
+				t.Fatal("over a power cut the mirror has not what the store has")
+			}
+		}
+		if err := w.e.Rewrite(); err != nil { // or each start has all logs to read
+			t.Fatal(err)
+		}
+		w.write(2, rng.Uint64())
+		time.Sleep(time.Duration(rng.IntN(10)) * time.Millisecond)
+		pause := time.Duration(rng.IntN(10)) * time.Millisecond
+		w.wg.Go(func() {
+			time.Sleep(pause)
+			if err := w.e.log.Sync(); err != nil && !w.dying.Load() {
+				t.Error(err)
+			}
+		})
+		m = w.mirror(crashShards, nil)
+		r, err := w.e.source.Snapshot(crashShards, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if w.e.log.Durable() < r.LSN() {
+			waited++
+		}
+		for ok := true; ok; {
+			var p feed.SnapshotPart
+			if ok, err = r.Next(context.Background(), &feed.SnapshotRequest{Durable: true}, &p); err != nil {
+				t.Fatal(err)
+			}
+			m.apply(p.Raw, p.DB, p.Ops)
+		}
+		m.at = r.Cursor()
+		if durable := w.e.log.Durable(); durable < r.LSN() {
+			t.Errorf("the cut at LSN %d was read, and LSN %d is fsynced", r.LSN(), durable)
+		}
+		w.dying.Store(true)
+		after := mem.PowerCut(rng)
+		r.Close()
+		w.quiet()
+		_ = w.e.Close() // on a dead disk
+		mem = after
+	}
+	if waited < 2 {
+		t.Errorf("%d cuts of 8 were not fsynced yet", waited)
+	}
+}
