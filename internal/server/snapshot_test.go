@@ -152,6 +152,13 @@ func TestSnapshotWindow(t *testing.T) {
 	}
 }
 
+// patient returns a connection for more than a moment's work.
+func (in *instance) patient() *conn {
+	c := in.conn()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Minute))
+	return c
+}
+
 // rebuilt is what a consumer makes of a stream on another server.
 type rebuilt struct {
 	t      *testing.T
@@ -167,7 +174,7 @@ type rebuilt struct {
 }
 
 func newRebuilt(t *testing.T, in, other *instance, filter string) *rebuilt {
-	r := &rebuilt{t: t, in: in, filter: filter, to: other.conn()}
+	r := &rebuilt{t: t, in: in, filter: filter, to: other.patient()}
 	r.to.do("FLUSHALL")
 	r.to.do("DEBUG SET-ACTIVE-EXPIRE 0")
 	return r
@@ -176,7 +183,7 @@ func newRebuilt(t *testing.T, in, other *instance, filter string) *rebuilt {
 // take reads a snapshot to its end, or so many messages of it and then loses the
 // connection.
 func (m *rebuilt) take(most int) bool {
-	m.c = m.in.conn().proto("3")
+	m.c = m.in.patient().proto("3")
 	resume := ""
 	if m.token != "" && m.n > 0 {
 		resume = fmt.Sprintf(" %s %d", m.token, m.n)
@@ -271,7 +278,7 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	rng := snapshotSeed(t)
 	in := start(t, "--shards", "3")
 	other := start(t, "--shards", "2", "--appendonly", "no", "--enable-debug-command", "local")
-	fill := in.conn()
+	fill := in.patient()
 	var batch [][]string
 	for i := range 20_000 {
 		key := fmt.Sprintf("user:%d", i)
@@ -299,8 +306,7 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	stop := make(chan struct{})
 	var writing sync.WaitGroup
 	for i := range 3 {
-		w, rng := in.conn(), rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))
-		_ = w.SetDeadline(time.Time{})
+		w, rng := in.patient(), rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))
 		writing.Go(func() {
 			for {
 				select {
@@ -333,7 +339,7 @@ func TestSnapshotUnderLoad(t *testing.T) {
 		m := newRebuilt(t, in, other, []string{"", " PREFIX user:1"}[round%2])
 		for !m.take([]int{1 << 30, 1 + rng.IntN(30)}[rng.IntN(2)]) {
 		}
-		ctl := in.conn()
+		ctl := in.patient()
 		if round == 2 {
 			ctl.do("SWAPDB 0 1")
 		}
