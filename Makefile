@@ -64,7 +64,7 @@ crash: ## CRASH_SCHEDULES (20000) random histories of crashes on a file system i
 	KEVY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) go test -count=1 -timeout 0 -v -run 'Crashes$$|^TestDamage$$' ./internal/engine
 	go test -count=1 -timeout 0 -v -run '^TestRandomSchedules$$' ./aof -schedules $(CRASH_SCHEDULES)
 
-chaos: ## KILL_CYCLES (200) times kill -9 under load, for each fsync policy
+chaos: ## KILL_CYCLES (200) times kill -9 under load and under consumers of the feed, for each fsync policy
 	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run '^TestKill(Consumers)?$$' ./tests/integration
 
 pipe: ## PIPE_FRAMES (1000000) frames into Kafka through PIPE_KILLS (5) kills of server and pipe and restarts of the brokers
