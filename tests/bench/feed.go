@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kevy/tests/process"
@@ -200,21 +201,27 @@ func (p *plan) changeLatency() error {
 		var p50, p99 []float64
 		for range p.runs {
 			err := withServer(way.binary, []string{"--auto-aof-rewrite-percentage", "0"}, func(s *process.Server) error {
-				var took []time.Duration
+				var (
+					took    []time.Duration
+					arrived atomic.Int64
+				)
 				stop, err := way.consume(s, func(stamp []byte) {
 					if len(stamp) != stampBytes {
 						return
 					}
 					sent, _ := strconv.ParseInt(string(stamp), 10, 64)
 					took = append(took, time.Duration(time.Now().UnixNano()-sent))
+					arrived.Add(1)
 				})
 				if err != nil {
 					return err
 				}
 				_, commands, err := p.paced(way.command).run(s)
-				time.Sleep(200 * time.Millisecond)
+				for end := time.Now().Add(startLimit); err == nil && arrived.Load() < int64(commands) && time.Now().Before(end); {
+					time.Sleep(10 * time.Millisecond)
+				}
 				stop()
-				if err == nil && len(took) < commands/2 {
+				if err == nil && len(took) < commands {
 					err = fmt.Errorf("%s: %d of %d changes arrived", way.name, len(took), commands)
 				}
 				p50, p99 = append(p50, percentile(took, 0.5)), append(p99, percentile(took, 0.99))

@@ -217,7 +217,8 @@ func follow(s *process.Server, where ...string) (*follower, error) {
 		return nil, err
 	}
 	f := &follower{nc: nc, in: newRawReader(nc)}
-	if err := f.ask("HELLO", "3"); err == nil {
+	err = f.ask("HELLO", "3")
+	if err == nil {
 		err = f.ask(append([]string{"CHANGES", "SUBSCRIBE", "ALL"}, where...)...)
 	}
 	if err != nil {
