@@ -13,4 +13,27 @@
 // script are one [Commit] and come together. A [Cursor] is a place between two
 // commits of a stream; a stream is a shard's number ("0", "1", …) or "ALL", the
 // whole store in commit order.
+//
+// # Following a stream
+//
+//	store, err := changes.OpenFileStore("orders.cursors")
+//	if err != nil {
+//		return err
+//	}
+//	c, err := changes.New(changes.Options{
+//		Addr:  "127.0.0.1:6379",
+//		Start: changes.Oldest, // where there is no cursor yet
+//		Store: store,
+//	}, changes.HandlerFunc(func(ctx context.Context, c *changes.Commit) error {
+//		for i := range c.Frames {
+//			fmt.Printf("%s %q\n", c.Next, c.Frames[i].Args)
+//		}
+//		return nil // the cursor moves past the commit only now
+//	}))
+//	if err != nil {
+//		return err
+//	}
+//	return c.Run(ctx) // until ctx ends
+//
+// docs/consumers.md has what a handler can rely on, and programs to copy.
 package changes
