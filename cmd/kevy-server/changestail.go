@@ -109,14 +109,13 @@ type tail struct {
 	most   uint64         // frames; 0: no end
 	until  changes.Cursor // where it ends; zero: nowhere
 
-	mu      sync.Mutex
-	out     io.Writer // guarded by mu, as what follows
-	status  io.Writer // for the line of a terminal; nil: none
-	shown   bool      // that line stands there
-	buf     []byte
-	frames  uint64
-	snapped bool // a snapshot has ended
-	token   string
+	mu     sync.Mutex
+	out    io.Writer // guarded by mu, as what follows
+	status io.Writer // for the line of a terminal; nil: none
+	shown  bool      // that line stands there
+	buf    []byte
+	frames uint64
+	token  string
 }
 
 // errEnough ends a run that has shown what it was to show.

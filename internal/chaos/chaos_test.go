@@ -201,8 +201,7 @@ func TestPassesTheRest(t *testing.T) {
 			"CHANGES SINCE ALL x y", "CHANGES TAIL 99", "COMMAND COUNT", "CHANGES UNSUBSCRIBE", "CHANGES SUBSCRIBE 99 TAIL", "PING", "FLUSHALL",
 			"SET x y", "MULTI", "SET q 1", "EXEC", "GET q", "DEL q x a l h s z",
 		} {
-			var args []string
-			args = strings.Fields(line)
+			args := strings.Fields(line)
 			var command [][]byte
 			for _, a := range args {
 				command = append(command, []byte(a))

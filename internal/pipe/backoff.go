@@ -34,6 +34,3 @@ func (b *backoff) delay() time.Duration {
 	b.next = min(2*d, maxDelay)
 	return d/2 + rand.N(d/2+1)
 }
-
-// reset says that an attempt has gone well.
-func (b *backoff) reset() { b.next = 0 }
