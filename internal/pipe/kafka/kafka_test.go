@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,14 @@ type broker struct {
 	dir     string
 	ports   []int
 	opts    []kfake.Opt
-	cluster *kfake.Cluster
+	mu      sync.Mutex
+	cluster *kfake.Cluster // guarded by mu where it is restarted; nil while it is stopped
+}
+
+func (b *broker) running() *kfake.Cluster {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cluster
 }
 
 func startBroker(t testing.TB, opts ...kfake.Opt) *broker {
@@ -43,6 +51,8 @@ func startBroker(t testing.TB, opts ...kfake.Opt) *broker {
 
 func (b *broker) start() {
 	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	opts := append([]kfake.Opt{kfake.DataDir(b.dir), kfake.DefaultNumPartitions(4)}, b.opts...)
 	if b.ports == nil {
 		opts = append(opts, kfake.NumBrokers(3))
@@ -64,6 +74,8 @@ func (b *broker) start() {
 }
 
 func (b *broker) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.cluster != nil {
 		b.cluster.Close()
 		b.cluster = nil

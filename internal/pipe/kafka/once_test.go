@@ -153,8 +153,8 @@ func TestExactlyOnce(t *testing.T) {
 				<-done
 			}
 		case 1, 2, 3, 4:
-			if b.cluster != nil {
-				injectFault(rng, b.cluster)
+			if c := b.running(); c != nil {
+				injectFault(rng, c)
 				faults++
 			}
 		case 5: // killed: no abort, no farewell

@@ -81,6 +81,9 @@ func (o *Options) complete() (subject, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if len(o.Streams) == 0 {
+		o.Streams = []string{changes.All}
+	}
 	if o.Subject == "" {
 		o.Subject = o.Stream + ".{key}"
 		if len(o.Streams) > 1 {

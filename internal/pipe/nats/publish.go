@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -131,37 +132,34 @@ func describeWriter(name string) string {
 
 // send publishes messages and waits until all of them are stored.
 func (s *Sink) send(ctx context.Context, messages []message) error {
-	futures := make([]jetstream.PubAckFuture, 0, len(messages))
+	first := s.lastSeq + 1
 	for i := range messages {
 		m := &messages[i]
 		if len(m.data) > s.maxPayload {
 			return permanentf("message %s on %s has %d bytes, and the server takes %d: raise its max_payload and start again, or leave the key out by a filter", m.id, m.subject, len(m.data), s.maxPayload)
 		}
-		msg := &natsgo.Msg{Subject: m.subject, Header: m.header, Data: m.data}
 		m.header.Set(natsgo.MsgIdHdr, m.id)
 		m.header.Set(HeaderPipe, s.o.ID)
 		m.header.Set(natsgo.ExpectedStreamHdr, s.o.Stream)
-		m.header.Set(natsgo.ExpectedLastSeqHdr, strconv.FormatUint(s.lastSeq+uint64(i), 10))
-		f, err := s.js.PublishMsgAsync(msg)
-		if err != nil {
+		m.header.Set(natsgo.ExpectedLastSeqHdr, strconv.FormatUint(first+uint64(i)-1, 10))
+		msg := &natsgo.Msg{Subject: m.subject, Reply: s.inbox + strconv.FormatUint(first+uint64(i), 10), Header: m.header, Data: m.data}
+		if err := s.conn.PublishMsg(msg); err != nil {
 			return fmt.Errorf("publishing %s on %s: %w", m.id, m.subject, err)
 		}
-		futures = append(futures, f)
 	}
 	timeout := time.NewTimer(ackTimeout)
 	defer timeout.Stop()
-	for i, f := range futures {
+	// A server answers in order; if an answer is missing, the next one is wrong.
+	for i := range messages {
 		m := &messages[i]
 		select {
-		case ack := <-f.Ok():
-			if ack.Sequence != s.lastSeq+1 {
-				return fmt.Errorf("%s is message %d of the stream, not %d", m.id, ack.Sequence, s.lastSeq+1)
+		case answer := <-s.answers:
+			if err := acknowledges(answer, s.inbox, first+uint64(i)); err != nil {
+				return fmt.Errorf("storing %s on %s: %w", m.id, m.subject, err)
 			}
-			s.lastSeq = ack.Sequence
+			s.lastSeq = first + uint64(i)
 			s.lastID[m.stream] = m.id
 			timeout.Reset(ackTimeout)
-		case err := <-f.Err():
-			return fmt.Errorf("storing %s on %s: %w", m.id, m.subject, err)
 		case <-s.lost:
 			return fmt.Errorf("storing %s on %s: %w", m.id, m.subject, natsgo.ErrConnectionClosed)
 		case <-timeout.C:
@@ -169,6 +167,30 @@ func (s *Sink) send(ctx context.Context, messages []message) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	return nil
+}
+
+// acknowledges checks that an answer says that the message which was to be seq
+// is.
+func acknowledges(answer *natsgo.Msg, inbox string, seq uint64) error {
+	if len(answer.Data) == 0 && answer.Header.Get("Status") == "503" {
+		return natsgo.ErrNoResponders
+	}
+	var ack struct {
+		Seq   uint64              `json:"seq"`
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+		return fmt.Errorf("the answer %q: %w", answer.Data, err)
+	}
+	switch {
+	case ack.Error != nil:
+		return ack.Error
+	case answer.Subject != inbox+strconv.FormatUint(seq, 10):
+		return fmt.Errorf("the answer to message %s comes before that to %d", strings.TrimPrefix(answer.Subject, inbox), seq)
+	case ack.Seq != seq:
+		return fmt.Errorf("it is message %d of the stream, not %d", ack.Seq, seq)
 	}
 	return nil
 }
@@ -245,7 +267,12 @@ func (s *Sink) connect(ctx context.Context) error {
 	}
 	s.conn, s.lost = conn, lost
 	s.maxPayload = int(conn.MaxPayload()) - headerRoom
-	if s.js, err = jetstream.New(conn, jetstream.WithPublishAsyncMaxPending(2*window)); err != nil {
+	s.inbox = natsgo.NewInbox() + "."
+	s.answers = make(chan *natsgo.Msg, 2*window)
+	if _, err := conn.ChanSubscribe(s.inbox+"*", s.answers); err != nil {
+		return err
+	}
+	if s.js, err = jetstream.New(conn); err != nil {
 		return err
 	}
 	return s.prepare(ctx)

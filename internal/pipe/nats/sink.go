@@ -57,8 +57,10 @@ type Sink struct {
 	o       Options
 	subject subject
 
-	conn       *natsgo.Conn  // nil until the next attempt
-	lost       chan struct{} // closed once conn is
+	conn       *natsgo.Conn     // nil until the next attempt
+	lost       chan struct{}    // closed once conn is
+	inbox      string           // the beginning of the subjects of answers
+	answers    chan *natsgo.Msg // to what was published
 	js         jetstream.JetStream
 	stream     jetstream.Stream
 	kv         jetstream.KeyValue // nil if there is no permission
