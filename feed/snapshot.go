@@ -95,6 +95,7 @@ type snapshots struct {
 type snapshot struct {
 	id    string
 	ready chan struct{} // closed once the cut is taken, or there will be none
+	over  chan struct{} // closed once err is set
 
 	// Set before ready is closed:
 	lsn     uint64 // the last op before the cut
@@ -202,7 +203,7 @@ func (ss *snapshots) choose() (sn, evicted *snapshot) {
 func newSnapshot() *snapshot {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails: it ends the process instead
-	return &snapshot{id: hex.EncodeToString(id[:]), ready: make(chan struct{})}
+	return &snapshot{id: hex.EncodeToString(id[:]), ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // begin makes a snapshot the one that is written. The caller holds mu.
@@ -240,6 +241,7 @@ func (ss *snapshots) next(written *snapshot) *snapshot {
 		// Nobody waits any more, or nobody is to.
 		sn.err = ErrClosed
 		close(sn.ready)
+		close(sn.over)
 		return nil
 	}
 	ss.begin(sn)
@@ -306,6 +308,7 @@ func (ss *snapshots) end(sn *snapshot, err error) {
 		return
 	}
 	sn.err = err
+	close(sn.over)
 	ss.alive = slices.DeleteFunc(ss.alive, func(other *snapshot) bool { return other == sn })
 	taken := sn.spool != nil
 	if !taken {

@@ -97,6 +97,13 @@ func (r *SnapshotReader) Wait(ctx context.Context) error {
 	return nil
 }
 
+// Over returns a channel that is closed when the snapshot ends before its time; Err
+// then says why, and Next too.
+func (r *SnapshotReader) Over() <-chan struct{} { return r.snapshot.over }
+
+// Err returns why the snapshot has ended before its time, nil if it has not.
+func (r *SnapshotReader) Err() error { return r.source.snapshots.failure(r.snapshot) }
+
 // Cursor returns where the stream goes on behind the cut, which Wait or Next has
 // waited for.
 func (r *SnapshotReader) Cursor() Cursor { return r.snapshot.cursors[r.stream] }

@@ -112,6 +112,12 @@ func (o *snapshot) part(s *subscription, p *feed.SnapshotPart) error {
 	return s.send()
 }
 
+// over implements opening.
+func (o *snapshot) over() <-chan struct{} { return o.reader.Over() }
+
+// err implements opening.
+func (o *snapshot) err() error { return o.reader.Err() }
+
 // close implements opening.
 func (o *snapshot) close() { o.reader.Close() }
 

@@ -63,6 +63,10 @@ type opening interface {
 	// which the frames follow. Its error ends the subscription, as one of reading
 	// does. It must return soon after s.ctx has ended.
 	run(s *subscription) (feed.Cursor, error)
+	// over returns a channel that is closed when the opening cannot go on, and err
+	// why: a peer that gives no credit is told all the same.
+	over() <-chan struct{}
+	err() error
 	// close gives up what it holds. It is called once, when the frames behind it have
 	// been read to the end or the subscription ends, whether run was called or not.
 	close()
@@ -321,6 +325,8 @@ func (s *subscription) credit() error {
 		if s.follower == nil {
 			select {
 			case <-s.window.more:
+			case <-s.opening.over():
+				return s.opening.err()
 			case <-s.ctx.Done():
 			}
 			continue
