@@ -394,10 +394,9 @@ func TestSnapshotFromServer(t *testing.T) {
 		if n := <-written; n == 0 {
 			t.Error("nothing was written meanwhile")
 		}
+		lost := uint64(0)
 		for _, st := range con.Status().Streams {
-			if st.Reconnects == 0 {
-				t.Errorf("stream %s lost no connection", st.Stream)
-			}
+			lost += st.Reconnects
 			tail := inprocess.Do(t, c, "CHANGES TAIL "+st.Stream).Strings()
 			until(t, "stream "+st.Stream+" is caught up", func() bool {
 				at := store.Cursors()[st.Stream]
@@ -417,6 +416,9 @@ func TestSnapshotFromServer(t *testing.T) {
 			}
 		}
 		stop()
+		if lost == 0 {
+			t.Error("no connection was lost")
+		}
 		if m.starts != streams || m.ends != streams || m.parts == 0 {
 			t.Errorf("%d snapshots began, %d ended, with %d parts: %d streams, each resumed", m.starts, m.ends, m.parts, streams)
 		}
