@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"kevy/changes"
 	"kevy/tests/process"
 	"kevy/tests/wire"
@@ -29,6 +31,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(childAddr); addr != "" {
+		sqlite.RegisterConnectionHook(dieAtACommit)
 		if err := follow(context.Background(), addr, os.Getenv(childDB), slog.New(slog.DiscardHandler)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -36,6 +39,21 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// dieAtACommit kills the process, one commit of the database in twenty, within the
+// next two milliseconds: before it is done, or just behind it.
+func dieAtACommit(conn sqlite.ExecQuerierContext, _ string) error {
+	conn.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
+		if rand.IntN(20) == 0 {
+			go func() {
+				time.Sleep(rand.N(2 * time.Millisecond))
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}()
+		}
+		return 0
+	})
+	return nil
 }
 
 // buildServer builds the server of the tree that this example stands in.
@@ -68,10 +86,17 @@ func startConsumer(t *testing.T, addr, db string) *consumer {
 	return c
 }
 
-// kill ends the consumer with SIGKILL. It must not have ended by itself.
+// kill ends the consumer with SIGKILL, unless that has happened already. It must
+// not have ended in another way.
 func (c *consumer) kill(t *testing.T) {
 	t.Helper()
 	c.cmd.Process.Kill()
+	c.wait(t)
+}
+
+// wait waits for the consumer to be killed.
+func (c *consumer) wait(t *testing.T) {
+	t.Helper()
 	err := <-c.done
 	if exit, ok := err.(*exec.ExitError); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("the consumer ended by itself: %v\n%s", err, c.text.String())
@@ -93,7 +118,8 @@ func TestExactlyOnce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 
 	server := buildServer(t)
-	cfg := process.Config{Dir: t.TempDir(), Args: []string{"--shards", "4"}}
+	// With an fsync for each write what is durable comes in many small batches.
+	cfg := process.Config{Dir: t.TempDir(), Args: []string{"--shards", "4", "--appendfsync", "always"}}
 	s := process.Start(t, server, cfg)
 	addr, port := s.Addr(), s.Port
 	db := filepath.Join(t.TempDir(), "copy.db")
@@ -108,13 +134,15 @@ func TestExactlyOnce(t *testing.T) {
 		writer.Wait()
 	})
 	defer endWriter()
-	kills := 0
+	kills, deaths := 0, 0
 	for deadline := time.Now().Add(6 * time.Second); time.Now().Before(deadline); {
-		time.Sleep(time.Duration(50+rnd.IntN(400)) * time.Millisecond)
-		if rnd.IntN(3) > 0 {
-			c.kill(t)
+		select {
+		case err := <-c.done:
+			c.done <- err
+			c.wait(t)
 			c = startConsumer(t, addr, db)
-		} else {
+			deaths++
+		case <-time.After(time.Duration(rnd.IntN(800)) * time.Millisecond):
 			s.Kill()
 			next, err := process.LaunchOn(server, cfg, port)
 			if err != nil {
@@ -129,10 +157,10 @@ func TestExactlyOnce(t *testing.T) {
 		kills++
 	}
 	endWriter()
-	if kills < 5 || written < 500 {
-		t.Errorf("%d kills and %d writes are too few to say anything", kills, written)
+	if deaths < 5 || kills == deaths || written < 200 {
+		t.Errorf("%d kills, %d of the consumer, and %d writes are too few to say anything", kills, deaths, written)
 	}
-	t.Logf("%d writes, %d kills", written, kills)
+	t.Logf("%d writes, %d kills, %d of them of the consumer", written, kills, deaths)
 
 	tail := history(t, addr)
 	got, err := open(db)
@@ -147,6 +175,13 @@ func TestExactlyOnce(t *testing.T) {
 		}
 		if ok && at == tail.at {
 			break
+		}
+		select {
+		case err := <-c.done:
+			c.done <- err
+			c.wait(t)
+			c = startConsumer(t, addr, db)
+		default:
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("the consumer is at %v, the tail is %v", at, tail.at)
