@@ -39,9 +39,11 @@ func TestPacer(t *testing.T) {
 		for _, beat := range crowd {
 			<-beat
 		}
+		p.mu.Lock()
 		if p.before != len(crowd) {
 			t.Errorf("%d waited", p.before)
 		}
+		p.mu.Unlock()
 		shortest = time.Since(began)
 	}
 	if shortest < 100*pacePerSubscription*9/10 {

@@ -82,10 +82,11 @@ func TestSubscriberThatNeverReads(t *testing.T) {
 // gather passes whole, to one who reads it and to one who goes in the middle.
 func TestLargeCommitIsStreamed(t *testing.T) {
 	t.Parallel()
-	const keys, size = 64, 1 << 20
+	const keys, size = 24, 1 << 20
 	in := start(t, "--client-output-buffer-limit", "pubsub 1mb 1mb 1")
 	c, other, gone := in.conn().proto("3"), in.conn(), in.conn()
 	for _, c := range []*conn{c, other, gone} {
+		_ = c.SetDeadline(time.Now().Add(3 * patience))
 		c.do("CHANGES SUBSCRIBE ALL TAIL")
 	}
 	w := in.conn()
