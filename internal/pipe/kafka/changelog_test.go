@@ -317,7 +317,7 @@ func split(words []string) [][]byte {
 
 // What is no record of ours is refused.
 func TestForeignRecords(t *testing.T) {
-	for _, record := range []string{``, `x`, `{}`, `{"type":"string"}`, `{"type":"hash","value":1}`, `{"type":"list","value":{}}`, `{"type":"zset","value":[["a"]]}`, `{"type":"stream","ops":[[]]}`, `{"type":"stream","ops":[["XGROUP"]]}`, `{"type":"x"}`,
+	for _, record := range []string{``, `x`, `{}`, `{"type":"string"}`, `{"type":"hash","value":1}`, `{"type":"list","value":{}}`, `{"type":"zset","value":[["a"]]}`, `{"type":"stream","ops":[[]]}`, `{"type":"stream","ops":[["SET","v"]]}`, `{"type":"stream","ops":[["XGROUP"]]}`, `{"type":"x"}`,
 		`{"type":"hash","value":{"a":[]}}`, `{"type":"set","value":[true]}`} {
 		st := newState(&Options{MaxStateBytes: 1 << 40})
 		r := &kgo.Record{Key: []byte("k"), Value: []byte(record), Headers: []kgo.RecordHeader{{Key: HeaderStream, Value: []byte("ALL")}, {Key: HeaderDB, Value: []byte("0")}}}
@@ -334,5 +334,54 @@ func TestForeignRecords(t *testing.T) {
 	}
 	if _, err := appendValue(nil, nil); err == nil {
 		t.Error("no ops rebuild a value")
+	}
+}
+
+// FuzzValue reads values of a changelog that anybody may have written: they are refused, or
+// are ops of which each applies or is refused.
+func FuzzValue(f *testing.F) {
+	for _, s := range []string{`{"type":"string","value":"v","expires-ms":1}`, `{"type":"hash","value":{"f":"v"},"field-expires-ms":{"f":1}}`, `{"type":"hash","value":[["f","v"]]}`,
+		`{"type":"list","value":["a",{"base64":"/w=="}]}`, `{"type":"zset","value":[["a","inf"],["b",1e3]]}`, `{"type":"stream","ops":[["XADD","1-1","f","v"],["XGROUP","CREATE","g","0-0"]]}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, record []byte) {
+		ops, err := opsOf([]byte("k"), record)
+		if err != nil {
+			return
+		}
+		d := newDatabase()
+		for _, args := range ops {
+			if err := d.apply(args); err != nil {
+				return
+			}
+		}
+		if _, ok := d.tx.Peek([]byte("k")); !ok {
+			return
+		}
+		if _, _, err := d.value(nil, []byte("k")); err != nil {
+			t.Fatalf("%s makes a value that has no record: %v", record, err)
+		}
+	})
+}
+
+// A transaction ends at a commit's border once it has some MiB, and never within one.
+func TestTransactionSize(t *testing.T) {
+	b := startBroker(t)
+	o := b.options("t")
+	o.Partitions = 1
+	s := open(t, o)
+	f := newFeed("ALL")
+	n := s.owner.N
+	value := strings.Repeat("x", 500_000)
+	large := make([]string, 20)
+	for i := range large {
+		large[i] = fmt.Sprintf("SET k%d %s", i, value)
+	}
+	write(t, s, f.commit(large[:10]...), f.commit(large...), f.commit("SET a 1"))
+	if got := s.owner.N - n; got != 2 {
+		t.Errorf("%d transactions, not 2", got)
+	}
+	if got := len(flat(committed(t, o))); got != 31 {
+		t.Errorf("%d records, not 31", got)
 	}
 }

@@ -256,8 +256,8 @@ func opsOf(key, record []byte) ([][][]byte, error) {
 		}
 	case "stream":
 		for _, parts := range v.Ops {
-			if len(parts) == 0 {
-				return nil, errors.New("an op without a verb")
+			if len(parts) == 0 || !bytes.HasPrefix(parts[0], []byte{'X'}) {
+				return nil, errors.New("an op that is none of a stream")
 			}
 			at := 1 // where the key belongs
 			if string(parts[0]) == "XGROUP" {
