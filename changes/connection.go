@@ -182,7 +182,7 @@ func (c *connection) send(args ...string) error {
 
 // write writes one command; mu is held.
 func (c *connection) write(args ...string) error {
-	c.out = appendCommand(c.out[:0], args...)
+	c.out = resp.AppendCommand(c.out[:0], args...)
 	if err := c.nc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}

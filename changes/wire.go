@@ -1,25 +1,10 @@
 package changes
 
 import (
-	"strconv"
 	"strings"
 
 	"kevy/resp"
 )
-
-// appendCommand appends a command as a client sends it.
-func appendCommand(dst []byte, args ...string) []byte {
-	dst = appendHeader(dst, '*', len(args))
-	for _, a := range args {
-		dst = appendHeader(dst, '$', len(a))
-		dst = append(append(dst, a...), '\r', '\n')
-	}
-	return dst
-}
-
-func appendHeader(dst []byte, kind byte, n int) []byte {
-	return append(strconv.AppendInt(append(dst, kind), int64(n), 10), '\r', '\n')
-}
 
 // replyError reads the text of an error as it stands on the wire, with or
 // without its type byte.

@@ -202,11 +202,7 @@ func TestPassesTheRest(t *testing.T) {
 			"SET x y", "MULTI", "SET q 1", "EXEC", "GET q", "DEL q x a l h s z",
 		} {
 			args := strings.Fields(line)
-			var command [][]byte
-			for _, a := range args {
-				command = append(command, []byte(a))
-			}
-			if _, err := conn.Write(appendCommand(nil, command)); err != nil {
+			if _, err := conn.Write(resp.AppendCommand(nil, args...)); err != nil {
 				t.Fatal(err)
 			}
 			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))

@@ -185,7 +185,7 @@ func (c *carried) command(out []byte, args [][]byte) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.plain {
-		return appendCommand(out, args), true
+		return resp.AppendCommand(out, args...), true
 	}
 	if len(c.pending) >= maxPending {
 		return out, false
@@ -196,11 +196,11 @@ func (c *carried) command(out []byte, args [][]byte) ([]byte, bool) {
 		// Their replies are not one a command; what such a connection does is not the
 		// feed's.
 		c.plain = true
-		return appendCommand(out, args), true
+		return resp.AppendCommand(out, args...), true
 	case "CLIENT":
 		if len(args) > 1 && strings.EqualFold(string(args[1]), "REPLY") {
 			c.plain = true
-			return appendCommand(out, args), true
+			return resp.AppendCommand(out, args...), true
 		}
 	}
 	if name != "CHANGES" || len(args) < 3 {
@@ -208,10 +208,10 @@ func (c *carried) command(out []byte, args [][]byte) ([]byte, bool) {
 		// messages that answer nothing.
 		if name == "CHANGES" && len(args) == 2 && strings.EqualFold(string(args[1]), "UNSUBSCRIBE") {
 			c.pending = append(c.pending, asked{kind: confirm})
-			return appendCommand(out, args), true
+			return resp.AppendCommand(out, args...), true
 		}
 		c.pending = append(c.pending, asked{})
-		return appendCommand(out, args), true
+		return resp.AppendCommand(out, args...), true
 	}
 	stream := strings.ToUpper(string(args[2]))
 	switch sub := strings.ToUpper(string(args[1])); sub {
@@ -230,22 +230,22 @@ func (c *carried) command(out []byte, args [][]byte) ([]byte, bool) {
 			c.proxy.resyncs.Add(1)
 			c.proxy.options.Log.Info("resync", "stream", stream, "cursor", at.String())
 			c.pending = append(c.pending, asked{kind: resyncTail, stream: stream}, asked{kind: resyncOldest, stream: stream})
-			out = appendCommand(out, words("CHANGES", "TAIL", stream))
-			return appendCommand(out, words("CHANGES", "OLDEST", stream)), true
+			out = resp.AppendCommand(out, "CHANGES", "TAIL", stream)
+			return resp.AppendCommand(out, "CHANGES", "OLDEST", stream), true
 		case ok && c.proxy.random.chance(c.proxy.options.Redeliver):
 			if older, found := c.proxy.cursors.before(stream, at, c.proxy.random.int); found {
 				c.proxy.redelivers.Add(1)
 				c.proxy.options.Log.Info("redelivery", "stream", stream, "cursor", at.String(), "from", older.String())
 				rest := append(words("CHANGES", sub, stream, strconv.FormatUint(older.generation, 10), strconv.FormatUint(older.offset, 10)), args[5:]...)
 				c.pending = append(c.pending, asked{kind: what, stream: stream})
-				return appendCommand(out, rest), true
+				return resp.AppendCommand(out, rest...), true
 			}
 		}
 		c.pending = append(c.pending, asked{kind: what, stream: stream})
 	default:
 		c.pending = append(c.pending, asked{})
 	}
-	return appendCommand(out, args), true
+	return resp.AppendCommand(out, args...), true
 }
 
 func (c cursor) String() string { return fmt.Sprintf("%d:%d", c.generation, c.offset) }
@@ -267,15 +267,6 @@ func words(text ...string) [][]byte {
 		args[i] = []byte(t)
 	}
 	return args
-}
-
-func appendCommand(dst []byte, args [][]byte) []byte {
-	dst = append(strconv.AppendInt(append(dst, '*'), int64(len(args)), 10), '\r', '\n')
-	for _, a := range args {
-		dst = append(strconv.AppendInt(append(dst, '$'), int64(len(a)), 10), '\r', '\n')
-		dst = append(append(dst, a...), '\r', '\n')
-	}
-	return dst
 }
 
 // replies passes on what the server sends, message by message.

@@ -98,24 +98,10 @@ func (c *Conn) Close() error {
 }
 
 // Append adds a command to those that Flush sends.
-func (c *Conn) Append(args ...string) {
-	c.out = header(c.out, '*', len(args))
-	for _, a := range args {
-		c.out = append(append(header(c.out, '$', len(a)), a...), '\r', '\n')
-	}
-}
+func (c *Conn) Append(args ...string) { c.out = resp.AppendCommand(c.out, args...) }
 
 // AppendBytes is Append for byte strings, which it copies.
-func (c *Conn) AppendBytes(args ...[]byte) {
-	c.out = header(c.out, '*', len(args))
-	for _, a := range args {
-		c.out = append(append(header(c.out, '$', len(a)), a...), '\r', '\n')
-	}
-}
-
-func header(dst []byte, kind byte, n int) []byte {
-	return append(strconv.AppendInt(append(dst, kind), int64(n), 10), '\r', '\n')
-}
+func (c *Conn) AppendBytes(args ...[]byte) { c.out = resp.AppendCommand(c.out, args...) }
 
 // maxKeptBytes is how large a buffer for commands stays.
 const maxKeptBytes = 1 << 20

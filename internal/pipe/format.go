@@ -9,6 +9,7 @@ import (
 
 	"kevy/changes"
 	"kevy/internal/changejson"
+	"kevy/resp"
 )
 
 // Format is the form that frames take as records: bytes that end as records of
@@ -138,7 +139,7 @@ type respFormat struct {
 func (*respFormat) MediaType() string { return "application/octet-stream" }
 
 func (r *respFormat) AppendFrame(dst []byte, c *changes.Commit, i int) []byte {
-	return appendCommand(r.selectDB(dst, c.Frames[i].DB), c.Frames[i].Args)
+	return resp.AppendCommand(r.selectDB(dst, c.Frames[i].DB), c.Frames[i].Args...)
 }
 
 func (r *respFormat) AppendCommit(dst []byte, c *changes.Commit) []byte {
@@ -156,7 +157,7 @@ func (r *respFormat) AppendCommit(dst []byte, c *changes.Commit) []byte {
 }
 
 func (r *respFormat) AppendSnapshotOp(dst []byte, p *changes.SnapshotPart, i int) []byte {
-	return appendCommand(r.selectDB(dst, p.DB), p.Ops[i])
+	return resp.AppendCommand(r.selectDB(dst, p.DB), p.Ops[i]...)
 }
 
 func (r *respFormat) selectDB(dst []byte, db int) []byte {
@@ -164,21 +165,7 @@ func (r *respFormat) selectDB(dst []byte, db int) []byte {
 		return dst
 	}
 	r.db = db
-	return appendCommand(dst, [][]byte{[]byte("SELECT"), strconv.AppendInt(nil, int64(db), 10)})
-}
-
-func appendCommand(dst []byte, args [][]byte) []byte {
-	dst = appendHeader(dst, '*', len(args))
-	for _, a := range args {
-		dst = appendHeader(dst, '$', len(a))
-		dst = append(append(dst, a...), '\r', '\n')
-	}
-	return dst
-}
-
-func appendHeader(dst []byte, kind byte, n int) []byte {
-	dst = strconv.AppendInt(append(dst, kind), int64(n), 10)
-	return append(dst, '\r', '\n')
+	return resp.AppendCommand(dst, "SELECT", strconv.Itoa(db))
 }
 
 // textFormat writes a line a frame: time, stream and cursor, database, the

@@ -8,6 +8,7 @@ import (
 
 	"kevy/changes"
 	"kevy/internal/pipe/kafka"
+	"kevy/resp"
 )
 
 // openKafka opens kafka://[user:password@]broker[,broker…]/topic, with TLS as
@@ -98,9 +99,9 @@ func (r lineForm) AppendSnapshotEnd(dst []byte, stream, token string, at changes
 type commandForm struct{ silent }
 
 func (commandForm) AppendFrame(dst []byte, c *changes.Commit, i int) []byte {
-	return appendCommand(dst, c.Frames[i].Args)
+	return resp.AppendCommand(dst, c.Frames[i].Args...)
 }
 
 func (commandForm) AppendSnapshotOp(dst []byte, p *changes.SnapshotPart, i int) []byte {
-	return appendCommand(dst, p.Ops[i])
+	return resp.AppendCommand(dst, p.Ops[i]...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"kevy/changes"
 	"kevy/internal/op"
+	"kevy/resp"
 	"kevy/shard"
 )
 
@@ -81,23 +82,13 @@ func newDatabase() *database {
 }
 
 func (d *database) apply(args [][]byte) error {
-	d.w = appendCommand(d.w[:0], args)
+	d.w = resp.AppendCommand(d.w[:0], args...)
 	d.scanner.Reset(d.w, 0)
 	f, err := d.scanner.Next()
 	if err != nil {
 		return err
 	}
 	return d.tx.Apply(f)
-}
-
-// appendCommand appends what op.Scanner reads.
-func appendCommand(dst []byte, args [][]byte) []byte {
-	dst = append(strconv.AppendInt(append(dst, '*'), int64(len(args)), 10), "\r\n"...)
-	for _, a := range args {
-		dst = append(strconv.AppendInt(append(dst, '$'), int64(len(a)), 10), "\r\n"...)
-		dst = append(append(dst, a...), "\r\n"...)
-	}
-	return dst
 }
 
 // value appends a key's record value to dst; ok is false if there is no such key.
