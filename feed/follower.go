@@ -180,8 +180,7 @@ func (p *followed) expire(last uint64, before time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sc != nil && p.sc.pos.lsn <= last && p.since.Before(before) {
-		p.sc.close()
-		p.sc = nil
+		p.drop()
 	}
 }
 
@@ -189,17 +188,23 @@ func (p *followed) expire(last uint64, before time.Time) {
 func (p *followed) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.drop()
+}
+
+// close lets the scan go, and each that is still put there.
+func (p *followed) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.drop()
+}
+
+// drop is release under mu.
+func (p *followed) drop() {
 	if p.sc != nil {
 		p.sc.close()
 		p.sc = nil
 	}
-}
-
-func (p *followed) close() {
-	p.release()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
 }
 
 // followers are the Followers that were not closed.

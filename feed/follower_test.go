@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -232,5 +233,39 @@ func TestLag(t *testing.T) {
 	var resync *ResyncError
 	if _, err := s.Lag(1, Cursor{1, 0}); !errors.As(err, &resync) {
 		t.Errorf("an unknown generation: %v", err)
+	}
+}
+
+// closeCounter is a reader of nothing that counts how often it is closed.
+type closeCounter struct {
+	closed  int
+	closing func()
+}
+
+func (*closeCounter) Next() (Span, bool, error) { return Span{}, false, nil }
+
+func (r *closeCounter) Close() {
+	r.closed++
+	if r.closing != nil {
+		r.closing()
+	}
+}
+
+// TestClosedPlaceKeepsNoScan has a read end while its place is being closed: its
+// scan is let go as well.
+func TestClosedPlaceKeepsNoScan(t *testing.T) {
+	for range 1000 {
+		var p followed
+		var put sync.WaitGroup
+		late := &closeCounter{}
+		p.put(&scan{archive: &closeCounter{closing: func() {
+			put.Go(func() { p.put(&scan{archive: late}) })
+			time.Sleep(100 * time.Microsecond) // it waits for the place by now
+		}}})
+		p.close()
+		put.Wait()
+		if late.closed != 1 {
+			t.Fatalf("the scan was closed %d times", late.closed)
+		}
 	}
 }
