@@ -2,7 +2,10 @@ package feed
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"kevy/internal/glob"
@@ -183,8 +186,11 @@ func (f *Filter) slow() bool { return f != nil && (len(f.regexes) > 0 || len(f.v
 // PassesKey reports whether the frames of a key in a database can pass: what a
 // snapshot for this reader holds, to which value filters do not apply.
 func (f *Filter) PassesKey(db int, key []byte) bool {
-	return f == nil || (f.AllDBs || db == f.DB) && f.passesKey(key)
+	return f == nil || f.passesDB(db) && f.passesKey(key)
 }
+
+// passesDB reports whether the frames of a database can pass.
+func (f *Filter) passesDB(db int) bool { return f == nil || f.AllDBs || db == f.DB }
 
 // passes reports whether the reader wants the frame. What concerns every key of
 // a database passes the key and value filters: nobody could keep a mirror without
@@ -199,7 +205,7 @@ func (f *Filter) passes(fr *op.Frame) bool {
 	case op.SwapDB:
 		return f.AllDBs
 	}
-	if !f.AllDBs && fr.DB != f.DB {
+	if !f.passesDB(fr.DB) {
 		return false
 	}
 	return !fr.Verb.Keyed() || f.passesKey(fr.Key()) && f.passesValue(fr)
@@ -278,4 +284,26 @@ func (f *Filter) losesTrack(fr *op.Frame) bool {
 		}
 	}
 	return false
+}
+
+// print identifies which keys the filter lets pass, for the token of a snapshot.
+func (f *Filter) print() string {
+	var texts []string
+	if f != nil {
+		for _, p := range f.prefixes {
+			texts = append(texts, "p"+string(p))
+		}
+		for i := range f.globs {
+			texts = append(texts, "g"+string(f.globs[i].pattern))
+		}
+		for i := range f.regexes {
+			texts = append(texts, fmt.Sprintf("r%d %v %s%s", len(f.regexes[i].prefix), f.regexes[i].re.byteMode, f.regexes[i].prefix, f.regexes[i].re.re))
+		}
+	}
+	slices.Sort(texts)
+	if f != nil && !f.AllDBs {
+		texts = append(texts, fmt.Sprintf("d%d", f.DB))
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", slices.Compact(texts)))
+	return hex.EncodeToString(sum[:8])
 }

@@ -3,11 +3,8 @@ package feed
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"runtime"
-	"slices"
 	"sort"
 	"time"
 
@@ -266,23 +263,23 @@ type border struct{ n, parts uint64 }
 func (sn *snapshot) noteMessage(of string, at border) {
 	sn.bordersMu.Lock()
 	defer sn.bordersMu.Unlock()
-	pl := sn.borders[of]
-	if pl == nil {
+	b := sn.borders[of]
+	if b == nil {
 		if len(sn.borders) >= maxBorders || at.n > 1 {
 			return
 		}
 		if sn.borders == nil {
 			sn.borders = map[string]*borders{}
 		}
-		pl = &borders{marks: []border{{}}}
-		sn.borders[of] = pl
+		b = &borders{marks: []border{{}}}
+		sn.borders[of] = b
 	}
-	if at.n != pl.n+1 {
+	if at.n != b.n+1 {
 		return // another one is ahead
 	}
-	pl.n = at.n
-	if last := pl.marks[len(pl.marks)-1]; at.n-last.n >= borderMessages || at.parts-last.parts >= borderParts {
-		pl.marks = append(pl.marks, at)
+	b.n = at.n
+	if last := b.marks[len(b.marks)-1]; at.n-last.n >= borderMessages || at.parts-last.parts >= borderParts {
+		b.marks = append(b.marks, at)
 	}
 }
 
@@ -291,13 +288,13 @@ func (sn *snapshot) noteMessage(of string, at border) {
 func (sn *snapshot) borderBefore(of string, n uint64) (at border, ok bool) {
 	sn.bordersMu.Lock()
 	defer sn.bordersMu.Unlock()
-	pl := sn.borders[of]
-	if pl == nil {
+	b := sn.borders[of]
+	if b == nil {
 		// None may have been sent, or there are too many filters to know.
 		return border{}, n == 0 || len(sn.borders) >= maxBorders
 	}
-	i := sort.Search(len(pl.marks), func(i int) bool { return pl.marks[i].n > n })
-	return pl.marks[i-1], n <= pl.n
+	i := sort.Search(len(b.marks), func(i int) bool { return b.marks[i].n > n })
+	return b.marks[i-1], n <= b.n
 }
 
 // resume makes the reader go on behind message n.
@@ -310,28 +307,3 @@ func (r *SnapshotReader) resume(n uint64) error {
 	r.n, r.taken, r.behind = at.n, at.parts, n
 	return nil
 }
-
-// print identifies which keys the filter lets pass.
-func (f *Filter) print() string {
-	var texts []string
-	if f != nil {
-		for _, p := range f.prefixes {
-			texts = append(texts, "p"+string(p))
-		}
-		for i := range f.globs {
-			texts = append(texts, "g"+string(f.globs[i].pattern))
-		}
-		for i := range f.regexes {
-			texts = append(texts, fmt.Sprintf("r%d %v %s%s", len(f.regexes[i].prefix), f.regexes[i].re.byteMode, f.regexes[i].prefix, f.regexes[i].re.re))
-		}
-	}
-	slices.Sort(texts)
-	if f != nil && !f.AllDBs {
-		texts = append(texts, fmt.Sprintf("d%d", f.DB))
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", slices.Compact(texts)))
-	return hex.EncodeToString(sum[:8])
-}
-
-// passesDB reports whether the frames of a database can pass.
-func (f *Filter) passesDB(db int) bool { return f == nil || f.AllDBs || db == f.DB }
