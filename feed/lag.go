@@ -1,9 +1,6 @@
 package feed
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Lag is how far a cursor is behind its stream's tail.
 type Lag struct {
@@ -36,35 +33,17 @@ func (s *Source) LagFrames(stream int, at Cursor) (frames uint64) {
 }
 
 // Lag returns how far a cursor is behind. It looks into the log at the cursor.
-// The errors are those of Since for a cursor that cannot be served.
+// The error says that the cursor cannot be served.
 func (s *Source) Lag(stream int, at Cursor) (Lag, error) {
 	lag := Lag{Frames: s.LagFrames(stream, at)}
-	g, ok := s.view.Load().find(stream, at.Generation)
-	if !ok {
-		return lag, &ResyncError{Reason: ReasonGeneration}
-	}
-	for g.ended && at.Offset >= g.end {
-		at = Cursor{Generation: g.next}
-		if g, ok = s.view.Load().find(stream, g.next); !ok {
-			return lag, &ResyncError{Reason: ReasonGeneration}
-		}
-	}
-	if lag.Frames == 0 {
+	if _, ok := s.caughtUp(stream, at); ok {
 		return lag, nil
 	}
-	sc, err := s.seek(stream, &g, at.Offset, g.endLSN)
-	if errors.Is(err, ErrTruncated) {
-		return lag, &ResyncError{Reason: ReasonEvicted}
-	}
-	if err != nil {
+	lsn, unixMs, err := s.firstBehind(stream, at)
+	if err != nil || unixMs == 0 {
 		return lag, err
 	}
-	defer sc.close()
-	there, err := sc.fill()
-	if err != nil || !there {
-		return lag, err
-	}
-	lag.Ms = max(0, time.Now().UnixMilli()-sc.unixMs)
-	lag.Bytes = s.archive.BytesFrom(sc.pos.lsn)
+	lag.Ms = max(0, time.Now().UnixMilli()-unixMs)
+	lag.Bytes = s.archive.BytesFrom(lsn)
 	return lag, nil
 }

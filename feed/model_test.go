@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -141,7 +142,7 @@ func (m *feedModel) follow(h *persist.History, newHistory string) {
 	if len(m.gens) > 0 {
 		m.end()
 		for i, frames := range m.gens[len(m.gens)-1].frames {
-			n, _ := slices.BinarySearchFunc(frames, m.log.last+1, func(f modelFrame, lsn uint64) int { return compare(f.lsn, lsn) })
+			n, _ := slices.BinarySearchFunc(frames, m.log.last+1, func(f modelFrame, lsn uint64) int { return cmp.Compare(f.lsn, lsn) })
 			m.gens[len(m.gens)-1].frames[i] = frames[:n]
 		}
 	}

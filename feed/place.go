@@ -6,8 +6,10 @@ func (s *Source) placeOf(stream int, at Cursor) (lsn uint64, err error) {
 	if lsn, ok := s.caughtUp(stream, at); ok {
 		return lsn, nil
 	}
-	lsn, _, err = s.firstBehind(stream, at)
-	return lsn, err
+	if lsn, _, err = s.firstBehind(stream, at); err != nil {
+		return 0, s.completeError(stream, false, err)
+	}
+	return lsn, nil
 }
 
 // caughtUp returns, for a cursor behind which there is no frame, an LSN before
@@ -32,16 +34,13 @@ func (s *Source) caughtUp(stream int, at Cursor) (lsn uint64, ok bool) {
 
 // firstBehind returns the LSN of the commit that holds the first frame behind a
 // cursor, and its time; the LSN behind the last op and 0 if there is none. The
-// errors are those of Since.
+// errors are those of Since, before completeError, and ErrTruncated.
 func (s *Source) firstBehind(stream int, at Cursor) (lsn uint64, unixMs int64, err error) {
-	rd := read{source: s, req: &Request{Stream: stream, Cursor: at}, at: at}
 	for {
-		g, ok := s.view.Load().find(stream, at.Generation)
+		g, err := s.view.Load().locate(stream, at)
 		switch {
-		case !ok:
-			return 0, 0, rd.resync(&ResyncError{Reason: ReasonGeneration})
-		case g.ended && at.Offset > g.end:
-			return 0, 0, rd.resync(&ResyncError{Reason: ReasonLost})
+		case err != nil:
+			return 0, 0, err
 		case at.Offset > g.end:
 			return 0, 0, ErrAhead
 		case g.ended && at.Offset == g.end:
@@ -50,12 +49,12 @@ func (s *Source) firstBehind(stream int, at Cursor) (lsn uint64, unixMs int64, e
 		}
 		sc, err := s.seek(stream, &g, at.Offset, g.endLSN)
 		if err != nil {
-			return 0, 0, rd.resync(err)
+			return 0, 0, err
 		}
 		defer sc.close()
 		there, err := sc.fill()
 		if err != nil {
-			return 0, 0, rd.resync(err)
+			return 0, 0, err
 		}
 		if there {
 			unixMs = sc.unixMs

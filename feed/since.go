@@ -124,12 +124,12 @@ type read struct {
 func (rd *read) once() (again bool, err error) {
 	s, b := rd.source, rd.batch
 	v := s.view.Load()
-	g, ok := v.find(rd.req.Stream, rd.at.Generation)
+	g, err := v.locate(rd.req.Stream, rd.at)
 	switch {
-	case !ok || rd.req.Strict && g.ended:
+	case rd.req.Strict && g.ended:
 		return false, &ResyncError{Reason: ReasonGeneration}
-	case g.ended && rd.at.Offset > g.end:
-		return false, &ResyncError{Reason: ReasonLost}
+	case err != nil:
+		return false, err
 	case rd.at.Offset > g.end:
 		return false, ErrAhead
 	}
@@ -362,8 +362,14 @@ func (s *Source) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// resync completes an error with where the reader can go.
+// resync completes an error of the reader.
 func (rd *read) resync(err error) error {
+	return rd.source.completeError(rd.req.Stream, rd.req.Strict, err)
+}
+
+// completeError completes an error of reading a stream with where the reader can
+// go.
+func (s *Source) completeError(stream int, strict bool, err error) error {
 	if errors.Is(err, ErrTruncated) {
 		err = &ResyncError{Reason: ReasonEvicted}
 	}
@@ -371,11 +377,11 @@ func (rd *read) resync(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	e.Strict = rd.req.Strict
-	e.Tail = rd.source.Tail(rd.req.Stream)
+	e.Strict = strict
+	e.Tail = s.Tail(stream)
 	e.Oldest = e.Tail
 	if !e.Strict {
-		oldest, err := rd.source.Oldest(rd.req.Stream)
+		oldest, err := s.Oldest(stream)
 		if err != nil {
 			return err
 		}
@@ -391,10 +397,10 @@ func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err e
 	b.Release()
 	req := Request{Stream: stream, Cursor: at}
 	rd := read{source: s, place: &s.cache, req: &req, batch: b, count: 1, bytes: MaxBytes, large: largeCommitBytes, at: at}
-	g, ok := s.view.Load().find(stream, at.Generation)
+	g, err := s.view.Load().locate(stream, at)
 	switch {
-	case !ok:
-		return 0, 0, rd.resync(&ResyncError{Reason: ReasonGeneration})
+	case err != nil:
+		return 0, 0, rd.resync(err)
 	case at.Offset >= g.end && g.ended:
 		return 0, 0, rd.resync(&ResyncError{Reason: ReasonLost})
 	case at.Offset >= g.end:

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -146,7 +147,7 @@ func pastOf(h *persist.History) []*past {
 		for _, p := range st.Lineage {
 			draw := p.Generation - uint64(i)
 			at, ok := slices.BinarySearchFunc(all, draw, func(e *past, draw uint64) int {
-				return compare(e.draw, draw)
+				return cmp.Compare(e.draw, draw)
 			})
 			if !ok {
 				e := &past{draw: draw, firstLSN: p.FirstLSN, endLSN: p.EndLSN, why: p.Why, ends: make([]uint64, len(h.Streams))}
@@ -159,16 +160,6 @@ func pastOf(h *persist.History) []*past {
 		}
 	}
 	return all
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // Shards returns the number of shard streams.
@@ -282,8 +273,7 @@ func (s *Source) Bump(draw uint64, why persist.Why) (endLSN uint64, ends []uint6
 	endLSN = l.last.Load()
 	ends = s.NextOffsets()
 	ended := &past{draw: l.draw, firstLSN: l.firstLSN, endLSN: endLSN, ends: ends, why: why}
-	const most = 64 // as many as the sidecars keep
-	earlier := v.past[max(0, len(v.past)-most+1):]
+	earlier := v.past[max(0, len(v.past)-persist.MaxPast+1):]
 	fresh := &live{draw: draw, firstLSN: endLSN + 1, next: make([]atomic.Uint64, s.shards)}
 	fresh.last.Store(endLSN)
 	s.view.Store(&view{past: append(slices.Clone(earlier), ended), live: fresh})
@@ -394,6 +384,19 @@ func (v *view) find(stream int, number uint64) (generation, bool) {
 		}
 	}
 	return generation{}, false
+}
+
+// locate returns the generation that a cursor is of. The error is a *ResyncError
+// if that is not of the stream's history, or ended before the cursor.
+func (v *view) locate(stream int, at Cursor) (generation, error) {
+	g, ok := v.find(stream, at.Generation)
+	switch {
+	case !ok:
+		return g, &ResyncError{Reason: ReasonGeneration}
+	case g.ended && at.Offset > g.end:
+		return g, &ResyncError{Reason: ReasonLost}
+	}
+	return g, nil
 }
 
 // holding returns the generation that holds an LSN, the oldest one if the LSN

@@ -51,13 +51,10 @@ func (s *Source) WaitUntil(ctx context.Context, stream int, at Cursor, hold stri
 // reached reports whether what WaitUntil waits for is the case. If not, and a
 // hold is awaited, moved is closed when it may have moved.
 func (s *Source) reached(stream int, at Cursor, hold string) (_ bool, moved <-chan struct{}, err error) {
-	rd := read{source: s, req: &Request{Stream: stream, Cursor: at}, at: at}
-	g, ok := s.view.Load().find(stream, at.Generation)
+	g, err := s.view.Load().locate(stream, at)
 	switch {
-	case !ok:
-		return false, nil, rd.resync(&ResyncError{Reason: ReasonGeneration})
-	case g.ended && at.Offset > g.end:
-		return false, nil, rd.resync(&ResyncError{Reason: ReasonLost})
+	case err != nil:
+		return false, nil, s.completeError(stream, false, err)
 	case hold == "":
 		return at.Offset <= g.end, nil, nil
 	}

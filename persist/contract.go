@@ -375,10 +375,10 @@ func (e *epoch) endAt(tail uint64, facts *Recovered) {
 }
 
 // lineageOf returns what stream i keeps of epochs: from the newest back to the
-// first one whose end it does not know, at most maxPast.
+// first one whose end it does not know, at most MaxPast.
 func lineageOf(epochs []*epoch, i int) []Past {
 	first := len(epochs)
-	for first > 0 && len(epochs)-first < maxPast && epochs[first-1].ends[i] != unknown {
+	for first > 0 && len(epochs)-first < MaxPast && epochs[first-1].ends[i] != unknown {
 		first--
 	}
 	lineage := make([]Past, 0, len(epochs)-first)
@@ -413,8 +413,8 @@ func (c *Contract) Bump(draw, endLSN uint64, ends []uint64, why Why) {
 	h := &c.history
 	for i := range h.Streams {
 		st := &h.Streams[i]
-		if len(st.Lineage) >= maxPast {
-			st.Lineage = slices.Delete(st.Lineage, 0, len(st.Lineage)-maxPast+1)
+		if len(st.Lineage) >= MaxPast {
+			st.Lineage = slices.Delete(st.Lineage, 0, len(st.Lineage)-MaxPast+1)
 		}
 		st.Lineage = append(st.Lineage, Past{
 			Generation: st.Generation, FirstLSN: st.FirstLSN, EndLSN: endLSN, End: ends[i], Why: why,

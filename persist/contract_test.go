@@ -814,7 +814,7 @@ func TestLineageKeepsSixtyFourGenerations(t *testing.T) {
 	noChance(t)
 	m := newModel(t, 5)
 	must(t, m.open())
-	for range maxPast + 9 {
+	for range MaxPast + 9 {
 		must(t, m.flushAll())
 	}
 	must(t, m.sync())
@@ -822,8 +822,8 @@ func TestLineageKeepsSixtyFourGenerations(t *testing.T) {
 	for range 2 {
 		h := m.contract.History()
 		for i, st := range h.Streams {
-			if len(st.Lineage) != maxPast || st.Lineage[maxPast-1].EndLSN != uint64(len(m.ops)) {
-				t.Fatalf("stream %d: %d past generations, the last %+v", i, len(st.Lineage), st.Lineage[maxPast-1])
+			if len(st.Lineage) != MaxPast || st.Lineage[MaxPast-1].EndLSN != uint64(len(m.ops)) {
+				t.Fatalf("stream %d: %d past generations, the last %+v", i, len(st.Lineage), st.Lineage[MaxPast-1])
 			}
 		}
 		m.crash(true)

@@ -136,7 +136,7 @@ func TestFilesAreRefusedByName(t *testing.T) {
 		{"feed-1.gen", sealed(genHead + "past 4 1 9 5 crash\ncurrent 5 11\n"), "does not go on"},
 		{"feed-1.gen", sealed(genHead + "past 5 1 9 5 crash\ncurrent 5 10\n"), "does not go on"},
 		{"feed-1.gen", sealed(genHead + "future 4 1 9 5 crash\ncurrent 5 10\n"), "where a past generation"},
-		{"feed-1.gen", sealed(genHead + strings.Repeat("past 4 1 9 5 crash\n", maxPast+1) + "current 5 10\n"), "lines of facts"},
+		{"feed-1.gen", sealed(genHead + strings.Repeat("past 4 1 9 5 crash\n", MaxPast+1) + "current 5 10\n"), "lines of facts"},
 		{"feed-1.meta", meta[1:], "does not begin"},
 		{"feed-1.meta", strings.Replace(meta, "next-offset 3", "next-offset 4", 1), "checksum"},
 		{"feed-1.meta", "kevy-feed-close 2\n", "format 2"},

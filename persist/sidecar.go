@@ -17,8 +17,8 @@ const (
 	closeKind        = "kevy-feed-close"
 	closeFormat      = 1
 
-	// maxPast is how many past generations a stream remembers.
-	maxPast = 64
+	// MaxPast is how many past generations a stream remembers.
+	MaxPast = 64
 )
 
 // Why says what ended a generation. The texts are on disk and on the wire.
@@ -122,8 +122,8 @@ func parseStream(file string, data []byte, stream, n int) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(lines) < 2 || len(lines) > maxPast+2 {
-		return nil, &FileError{File: file, Reason: fmt.Sprintf("it has %d lines of facts instead of 2 to %d", len(lines), maxPast+2)}
+	if len(lines) < 2 || len(lines) > MaxPast+2 {
+		return nil, &FileError{File: file, Reason: fmt.Sprintf("it has %d lines of facts instead of 2 to %d", len(lines), MaxPast+2)}
 	}
 	if err := checkStreamLine(&lines[0], stream, n); err != nil {
 		return nil, err
