@@ -13,6 +13,12 @@ type Cursor struct {
 	Offset     uint64
 }
 
+// before reports whether a cursor of the same stream lies before another one:
+// generations are drawn in rising order.
+func (c Cursor) before(other Cursor) bool {
+	return c.Generation < other.Generation || c.Generation == other.Generation && c.Offset < other.Offset
+}
+
 // The reasons of a ResyncError, as they stand on the wire.
 const (
 	// ReasonEvicted: the log no longer reaches back to the cursor.

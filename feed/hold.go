@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sort"
 	"sync"
 
 	"kevy/persist"
@@ -276,12 +275,6 @@ func (h *Holds) set(name string, stream int, at Cursor, lsn, epoch uint64) (urge
 	return urgent, fresh, nil
 }
 
-// before reports whether a cursor of the same stream lies before another one:
-// generations are drawn in rising order.
-func (c Cursor) before(other Cursor) bool {
-	return c.Generation < other.Generation || c.Generation == other.Generation && c.Offset < other.Offset
-}
-
 // Del removes the hold of a name on a stream, or on all if stream is negative,
 // durably, and returns how many there were. With the last one its epoch is
 // forgotten.
@@ -339,7 +332,11 @@ func (h *Holds) save() error {
 	version := h.version
 	// What is durable is asked before the positions: it covers no less.
 	out := persist.Holds{DurableLSN: h.source.archive.Durable()}
-	var saved []*hold
+	type saved struct {
+		persist.Hold
+		hd *hold
+	}
+	var all []saved
 	for name, c := range h.consumers {
 		for stream, hd := range c.streams {
 			k := persist.Hold{
@@ -349,32 +346,25 @@ func (h *Holds) save() error {
 			if hd.crcLSN == hd.lsn {
 				k.CRC = hd.crc
 			}
-			out.Holds = append(out.Holds, k)
-			saved = append(saved, hd)
+			all = append(all, saved{k, hd})
 		}
 	}
 	h.mu.Unlock()
-	h.addChecksums(&out)
-	order := make([]int, len(out.Holds))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		x, y := &out.Holds[a], &out.Holds[b]
-		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Stream, y.Stream))
+	slices.SortFunc(all, func(a, b saved) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Stream, b.Stream))
 	})
-	sorted := persist.Holds{DurableLSN: out.DurableLSN}
-	for _, i := range order {
-		sorted.Holds = append(sorted.Holds, out.Holds[i])
+	for i := range all {
+		out.Holds = append(out.Holds, all[i].Hold)
 	}
-	if err := h.opt.Save(sorted); err != nil {
+	h.addChecksums(&out)
+	if err := h.opt.Save(out); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.saved = version
-	for i, hd := range saved {
-		k := &out.Holds[i]
+	for i := range out.Holds {
+		k, hd := &out.Holds[i], all[i].hd
 		if k.CRC != 0 {
 			hd.crcLSN, hd.crc = k.LSN, k.CRC
 		}
@@ -416,186 +406,6 @@ func (h *Holds) addChecksums(out *persist.Holds) {
 			known[k.LSN] = crc
 		}
 		k.CRC = crc
-	}
-}
-
-// tend moves holds of streams in which nothing happens along with the log, breaks
-// those that keep too much and writes what has changed. retained is the floor
-// that the retention asks for, 0 if it keeps all.
-func (h *Holds) tend(retained uint64) {
-	h.mu.Lock()
-	gives := h.givesWay(retained)
-	for name, c := range h.consumers {
-		for stream, hd := range c.streams {
-			switch {
-			case hd.broken != persist.NotBroken:
-			case hd.pin.LSN() < gives:
-				h.breakHold(name, stream, hd, persist.BrokenDiskFull)
-			default:
-				h.tendOne(name, stream, hd, retained)
-			}
-		}
-	}
-	h.mu.Unlock()
-	if err := h.Save(); err != nil {
-		h.opt.Logger.Error("cannot write the feed's holds, will try again", "error", err)
-	}
-}
-
-// givesWay returns the LSN below which holds break because the disk is full: those
-// that keep the oldest file of the log, if nothing else does. A file at a time
-// goes, until the log can be written. The caller holds mu.
-func (h *Holds) givesWay(retained uint64) uint64 {
-	if h.opt.DiskFull == nil || !h.opt.DiskFull() {
-		return 0
-	}
-	oldest := retained
-	for _, c := range h.consumers {
-		for _, hd := range c.streams {
-			if hd.pin != nil {
-				oldest = min(oldest, hd.pin.LSN())
-			}
-		}
-	}
-	if oldest >= retained || !h.source.spare(oldest) {
-		return 0 // nothing would go
-	}
-	for _, seg := range h.source.archive.Segments() {
-		if seg.FirstLSN > oldest {
-			return min(seg.FirstLSN, retained)
-		}
-	}
-	return retained
-}
-
-// spare reports whether recovery does not need the file that holds an op.
-func (s *Source) spare(lsn uint64) bool {
-	segs := s.archive.Segments()
-	i := sort.Search(len(segs), func(i int) bool { return segs[i].FirstLSN > lsn })
-	return i > 0 && segs[i-1].Spare
-}
-
-// tendOne is tend for one hold. The caller holds mu.
-func (h *Holds) tendOne(name string, stream int, hd *hold, retained uint64) {
-	s := h.source
-	if _, ok := s.view.Load().find(stream, hd.at.Generation); !ok {
-		h.breakHold(name, stream, hd, persist.BrokenGeneration)
-		return
-	}
-	oldest := s.archive.OldestLSN()
-	if retained > hd.pin.LSN() || oldest > hd.lsn {
-		if lsn, ok := s.caughtUp(stream, hd.at); ok && lsn > hd.lsn {
-			hd.lsn = lsn
-			h.version++
-		}
-		// What counts is where the consumer stands; what the file says follows.
-		switch kept := s.archive.BytesFrom(hd.lsn); {
-		case kept > h.opt.MaxBytes && s.spare(hd.lsn):
-			h.breakHold(name, stream, hd, persist.BrokenSize)
-			return
-		case s.archive.BytesFrom(hd.pin.LSN()) > h.opt.MaxBytes:
-			hd.pin.Move(hd.lsn)
-		}
-	}
-	if oldest > hd.lsn {
-		h.breakHold(name, stream, hd, persist.BrokenEvicted) // the log is damaged there
-	}
-}
-
-// Count returns how many holds there are, and how many of them are broken; none
-// of nil.
-func (h *Holds) Count() (all, broken int) {
-	if h == nil {
-		return 0, 0
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range h.consumers {
-		for _, hd := range c.streams {
-			if hd.broken != persist.NotBroken {
-				broken++
-			}
-		}
-	}
-	return h.n, broken
-}
-
-// HoldInfo describes a hold.
-type HoldInfo struct {
-	Name    string
-	Stream  int
-	At      Cursor
-	Epoch   uint64
-	MovedMs int64 // unix milliseconds of the last Set
-	// LagFrames is the number of frames behind the cursor, LagBytes about what the
-	// log takes from it on, and LagMs the age of the first frame behind it; each -1
-	// where nobody can tell any more.
-	LagFrames, LagBytes, LagMs int64
-	Broken                     persist.Broken
-}
-
-// List describes the holds of a stream, of all if it is negative, by name and
-// stream.
-func (h *Holds) List(stream int) []HoldInfo {
-	h.mu.Lock()
-	var list []HoldInfo
-	var holds []hold
-	for name, c := range h.consumers {
-		for i, hd := range c.streams {
-			if stream >= 0 && i != stream {
-				continue
-			}
-			list = append(list, HoldInfo{Name: name, Stream: i, At: hd.at, Epoch: c.epoch, MovedMs: hd.movedMs, Broken: hd.broken})
-			holds = append(holds, *hd)
-		}
-	}
-	h.mu.Unlock()
-	for i := range list {
-		h.lag(&list[i], &holds[i])
-	}
-	slices.SortFunc(list, func(a, b HoldInfo) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Stream, b.Stream))
-	})
-	return list
-}
-
-// lag fills in how far a hold, of which hd is a copy, is behind.
-func (h *Holds) lag(info *HoldInfo, hd *hold) {
-	s := h.source
-	info.LagFrames, info.LagBytes, info.LagMs = -1, -1, -1
-	if g, ok := s.view.Load().find(info.Stream, info.At.Generation); ok && info.At.Offset <= g.end {
-		info.LagFrames = int64(s.LagFrames(info.Stream, info.At))
-	}
-	if info.Broken != persist.NotBroken {
-		return
-	}
-	if _, ok := s.caughtUp(info.Stream, info.At); ok {
-		info.LagBytes, info.LagMs = 0, 0
-		return
-	}
-	lsn, firstMs := hd.firstLSN, hd.firstMs
-	if lsn == 0 || lsn < hd.lsn {
-		var err error
-		if lsn, firstMs, err = s.firstBehind(info.Stream, info.At); err != nil {
-			return // it breaks at this moment
-		}
-		h.noteFirst(info.Name, info.Stream, info.At, lsn, firstMs)
-	}
-	info.LagBytes = s.archive.BytesFrom(lsn)
-	if firstMs > 0 {
-		info.LagMs = max(0, h.opt.NowMs()-firstMs)
-	}
-}
-
-// noteFirst remembers the first frame behind a hold, unless it was moved.
-func (h *Holds) noteFirst(name string, stream int, at Cursor, lsn uint64, firstMs int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c := h.consumers[name]; c != nil {
-		if hd := c.streams[stream]; hd != nil && hd.at == at && hd.broken == persist.NotBroken {
-			hd.lsn = max(hd.lsn, lsn)
-			hd.firstLSN, hd.firstMs = lsn, firstMs
-		}
 	}
 }
 

@@ -120,6 +120,13 @@ func (s *Source) segmentAt(stream int, g *generation, lsn uint64) (m mark, ok bo
 	return mark{}, false, nil
 }
 
+// spare reports whether recovery does not need the file that holds an op.
+func (s *Source) spare(lsn uint64) bool {
+	segs := s.archive.Segments()
+	i := sort.Search(len(segs), func(i int) bool { return segs[i].FirstLSN > lsn })
+	return i > 0 && segs[i-1].Spare
+}
+
 // endOf returns the end of a generation as a mark: for the live one, where it
 // stood at some moment just now.
 func (s *Source) endOf(stream int, g *generation) (mark, error) {
