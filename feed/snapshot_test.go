@@ -99,7 +99,7 @@ func takeSnapshot(t *testing.T, s *Source, stream int, f ...*Filter) *SnapshotRe
 // parts reads a snapshot to its end: "n:db:key" for every second op.
 func partsOf(t *testing.T, r *SnapshotReader) (out []string) {
 	t.Helper()
-	var p SnapshotPart
+	var p SnapshotMessage
 	for {
 		ok, err := r.Next(context.Background(), &SnapshotRequest{}, &p)
 		must(t, err)
@@ -372,7 +372,7 @@ func TestSnapshotResumeFiltered(t *testing.T) {
 			again.Close()
 			again, err = s.ResumeSnapshot(stream, f, []byte(r.Token()), uint64(last+1))
 			must(t, err)
-			if _, err := again.Next(context.Background(), &SnapshotRequest{}, new(SnapshotPart)); !errors.As(err, &beyond) {
+			if _, err := again.Next(context.Background(), &SnapshotRequest{}, new(SnapshotMessage)); !errors.As(err, &beyond) {
 				t.Errorf("%s: behind message %d of %d: %v", name, last+1, last, err)
 			}
 			again.Close()
@@ -407,7 +407,7 @@ func TestSnapshotHoldsTheLog(t *testing.T) {
 			write()
 		}
 		var cost *SnapshotCostError
-		if ok, err := r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotPart)); ok || !errors.As(err, &cost) || cost.Limit != 5000 || cost.Bytes <= 5000 {
+		if ok, err := r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotMessage)); ok || !errors.As(err, &cost) || cost.Limit != 5000 || cost.Bytes <= 5000 {
 			t.Errorf("beyond its limit a snapshot goes on: %v %v", ok, err)
 		}
 		if _, err := s.ResumeSnapshot(0, nil, []byte(r.Token()), 0); !errors.Is(err, ErrNoSnapshot) {
@@ -477,7 +477,7 @@ func TestSnapshotFaults(t *testing.T) {
 		r, err := s.Snapshot(fakeShards, nil)
 		for n := 0; err == nil; n++ {
 			var ok bool
-			if ok, err = r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotPart)); err == nil && !ok {
+			if ok, err = r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotMessage)); err == nil && !ok {
 				t.Fatalf("%v: the snapshot ends after %d messages as if it were whole", op, n)
 			}
 		}
@@ -528,7 +528,7 @@ func TestSnapshotClose(t *testing.T) {
 		var wg sync.WaitGroup
 		r := takeSnapshot(t, s, fakeShards)
 		wg.Go(func() {
-			if _, err := r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotPart)); !errors.Is(err, ErrClosed) {
+			if _, err := r.Next(context.Background(), &SnapshotRequest{}, new(SnapshotMessage)); !errors.Is(err, ErrClosed) {
 				t.Errorf("a reader that waits for a part: %v", err)
 			}
 			r.Close()
@@ -563,7 +563,7 @@ func TestSnapshotProgress(t *testing.T) {
 		defer r.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		req := &SnapshotRequest{Progress: 3 * time.Second}
-		var p SnapshotPart
+		var p SnapshotMessage
 		began := time.Now()
 		if ok, err := r.Next(ctx, req, &p); !ok || err != nil || p.Ops != 0 || p.N != 0 || time.Since(began) != req.Progress {
 			t.Errorf("after %v: %v %v %+v", time.Since(began), ok, err, p)

@@ -36,9 +36,9 @@ type SnapshotReader struct {
 	passes  bool   // it does
 }
 
-// SnapshotPart is a message of a snapshot: ops of one database. Those of a key
-// follow each other, and may go on in the next message.
-type SnapshotPart struct {
+// SnapshotMessage is what a reader of a snapshot is given at a time: ops of one
+// database. Those of a key follow each other, and may go on in the next message.
+type SnapshotMessage struct {
 	// N counts the messages from 1. Without ops, N is that of the one before.
 	N   uint64
 	DB  int
@@ -52,8 +52,8 @@ type SnapshotPart struct {
 type SnapshotRequest struct {
 	// Durable waits until the cut is fsynced.
 	Durable bool
-	// Progress is how long to wait and read on for a message: then a part without
-	// ops comes. 0 sets no limit.
+	// Progress is how long to wait and read on for a message: then one without ops
+	// comes. 0 sets no limit.
 	Progress time.Duration
 }
 
@@ -126,19 +126,19 @@ func (r *SnapshotReader) Close() {
 	}
 }
 
-// Next reads the next message into p; ok is false behind the last. It waits for
+// Next reads the next message into m; ok is false behind the last. It waits for
 // the cut, and for what is not written yet. The errors are that of ctx,
 // ErrNeedsLog, and why the snapshot has ended.
-func (r *SnapshotReader) Next(ctx context.Context, req *SnapshotRequest, p *SnapshotPart) (ok bool, err error) {
+func (r *SnapshotReader) Next(ctx context.Context, req *SnapshotRequest, m *SnapshotMessage) (ok bool, err error) {
 	patience := ctx
 	if req.Progress > 0 {
 		var cancel context.CancelFunc
 		patience, cancel = context.WithTimeout(ctx, req.Progress)
 		defer cancel()
 	}
-	*p = SnapshotPart{N: max(r.n, r.behind)}
-	for ok, err = r.next(patience, req.Durable, p); ok && p.N <= r.behind; {
-		ok, err = r.next(patience, req.Durable, p)
+	*m = SnapshotMessage{N: max(r.n, r.behind)}
+	for ok, err = r.next(patience, req.Durable, m); ok && m.N <= r.behind; {
+		ok, err = r.next(patience, req.Durable, m)
 	}
 	if err == nil && !ok && r.n < r.behind {
 		return false, &SnapshotMessageError{r.behind}
@@ -151,7 +151,7 @@ func (r *SnapshotReader) Next(ctx context.Context, req *SnapshotRequest, p *Snap
 
 // next is Next without regard to Progress. What makes up a message depends on the
 // file and the filter alone, so that a message keeps its number.
-func (r *SnapshotReader) next(ctx context.Context, durable bool, p *SnapshotPart) (ok bool, err error) {
+func (r *SnapshotReader) next(ctx context.Context, durable bool, m *SnapshotMessage) (ok bool, err error) {
 	if err := r.Wait(ctx); err != nil {
 		return false, err
 	}
@@ -172,7 +172,7 @@ func (r *SnapshotReader) next(ctx context.Context, durable bool, p *SnapshotPart
 			r.all = true
 			return false, nil
 		case part == nil, r.ops > 0 && part.DB != r.db:
-			r.message(p, r.gathered)
+			r.message(m, r.gathered)
 			return true, nil
 		}
 		r.parts.Take()
@@ -182,14 +182,14 @@ func (r *SnapshotReader) next(ctx context.Context, durable bool, p *SnapshotPart
 		case !r.filter.passesDB(part.DB):
 		case r.filter == nil || !r.filter.selectsKeys():
 			r.db, r.ops = part.DB, part.Ops
-			r.message(p, part.Payload)
+			r.message(m, part.Payload)
 			return true, nil
 		default:
 			if err := r.gather(part); err != nil {
 				return false, err
 			}
 			if len(r.gathered) >= snapshotMessageBytes {
-				r.message(p, r.gathered)
+				r.message(m, r.gathered)
 				return true, nil
 			}
 		}
@@ -197,10 +197,10 @@ func (r *SnapshotReader) next(ctx context.Context, durable bool, p *SnapshotPart
 	return false, ctx.Err()
 }
 
-// message makes the message in hand p.
-func (r *SnapshotReader) message(p *SnapshotPart, raw []byte) {
+// message makes the message in hand m.
+func (r *SnapshotReader) message(m *SnapshotMessage, raw []byte) {
 	r.n++
-	*p = SnapshotPart{N: r.n, DB: r.db, Ops: r.ops, Raw: raw}
+	*m = SnapshotMessage{N: r.n, DB: r.db, Ops: r.ops, Raw: raw}
 	r.ops = 0
 	r.snapshot.noteMessage(r.kind(), border{r.n, r.taken})
 }

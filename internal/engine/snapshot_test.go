@@ -173,7 +173,7 @@ func (m *mirror) snapshot(cut int) *feed.SnapshotReader {
 		m.t.Fatal(err)
 	}
 	m.token = r.Token()
-	var p feed.SnapshotPart
+	var p feed.SnapshotMessage
 	for n := 0; n != cut; n++ {
 		ok, err := r.Next(ctx, &feed.SnapshotRequest{}, &p)
 		if err != nil {

@@ -36,7 +36,7 @@ func filled(t *testing.T, opt Options, keys int) *written {
 // readOn reads a snapshot to its end or its error, and returns how many ops there
 // were.
 func readOn(r *feed.SnapshotReader) (ops int, err error) {
-	var p feed.SnapshotPart
+	var p feed.SnapshotMessage
 	for {
 		ok, err := r.Next(context.Background(), &feed.SnapshotRequest{}, &p)
 		if err != nil || !ok {
@@ -128,7 +128,7 @@ func TestSnapshotOfLargeValues(t *testing.T) {
 	messages := map[string]int{}
 	last := ""
 	for {
-		var p feed.SnapshotPart
+		var p feed.SnapshotMessage
 		ok, err := r.Next(context.Background(), &feed.SnapshotRequest{}, &p)
 		if err != nil {
 			t.Fatal(err)
@@ -449,7 +449,7 @@ func TestDurableSnapshotOverPowerCuts(t *testing.T) {
 			waited++
 		}
 		for ok := true; ok; {
-			var p feed.SnapshotPart
+			var p feed.SnapshotMessage
 			if ok, err = r.Next(context.Background(), &feed.SnapshotRequest{Durable: true}, &p); err != nil {
 				t.Fatal(err)
 			}

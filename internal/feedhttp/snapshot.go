@@ -69,12 +69,12 @@ func (a *answer) state(ctx context.Context) (more bool, err error) {
 	a.line = changejson.AppendSnapshotStart(a.line[:0], a.name, token)
 	a.snapshotEvent("snapshot-start", a.q.snapshot.after, token)
 	req := feed.SnapshotRequest{Durable: a.req.Durable, Progress: a.q.heartbeat}
-	var part feed.SnapshotPart
+	var m feed.SnapshotMessage
 	for {
 		if err := a.flush(); err != nil {
 			return false, err
 		}
-		ok, err := r.Next(ctx, &req, &part)
+		ok, err := r.Next(ctx, &req, &m)
 		switch {
 		case err != nil:
 			return false, a.fail(err)
@@ -88,30 +88,30 @@ func (a *answer) state(ctx context.Context) (more bool, err error) {
 			}
 			a.req.Cursor, a.told, a.snapshot = at, at, r
 			return true, a.flush()
-		case part.Ops == 0:
+		case m.Ops == 0:
 			a.stillHere()
 		default:
-			if err := a.part(token, &part); err != nil {
+			if err := a.message(token, &m); err != nil {
 				return false, err
 			}
 		}
 	}
 }
 
-// part sends a message of a snapshot: a line for each op, or an event with these
+// message sends one of a snapshot: a line for each op, or an event with these
 // lines.
-func (a *answer) part(token string, p *feed.SnapshotPart) error {
+func (a *answer) message(token string, m *feed.SnapshotMessage) error {
 	a.kind("snapshot")
-	for rest := p.Raw; len(rest) > 0; {
+	for rest := m.Raw; len(rest) > 0; {
 		n, args, err := op.ReadCommand(rest, a.args[:0])
 		if err != nil {
 			return err
 		}
 		a.args, rest = args, rest[n:]
-		a.line = changejson.AppendSnapshotOp(a.line[:0], a.name, token, p.N, p.DB, args)
+		a.line = changejson.AppendSnapshotOp(a.line[:0], a.name, token, m.N, m.DB, args)
 		a.data()
 	}
-	a.snapshotEnd(p.N, token)
+	a.snapshotEnd(m.N, token)
 	return nil
 }
 

@@ -66,38 +66,38 @@ func (o *snapshot) run(s *subscription) (feed.Cursor, error) {
 func (o *snapshot) send(s *subscription) (at feed.Cursor, err error) {
 	err = s.deliver("changes-snapshot-start", 3, func(w *resp.Writer) { w.BulkString(o.reader.Token()) })
 	req := feed.SnapshotRequest{Durable: s.req.Durable, Progress: s.heartbeat}
-	var part feed.SnapshotPart
+	var m feed.SnapshotMessage
 	for err == nil {
-		// What there is goes out before it waits for more, be that parts or credit.
+		// What there is goes out before it waits for more, be that messages or credit.
 		if err = s.send(); err == nil {
 			err = s.credit()
 		}
 		var ok bool
 		if err == nil {
-			ok, err = o.reader.Next(s.ctx, &req, &part)
+			ok, err = o.reader.Next(s.ctx, &req, &m)
 		}
 		switch {
 		case err != nil:
 		case !ok:
 			return o.reader.Cursor(), nil
-		case part.Ops == 0 && !s.always && part.N == o.told:
+		case m.Ops == 0 && !s.always && m.N == o.told:
 		default:
-			o.told = part.N
-			err = o.part(s, &part)
+			o.told = m.N
+			err = o.message(s, &m)
 		}
 	}
 	return at, err
 }
 
-// part sends a message, or, as one without ops, how far the reader is.
-func (o *snapshot) part(s *subscription, p *feed.SnapshotPart) error {
-	large := len(p.Raw) >= streamedSnapshotBytes
+// message sends a message, or, as one without ops, how far the reader is.
+func (o *snapshot) message(s *subscription, m *feed.SnapshotMessage) error {
+	large := len(m.Raw) >= streamedSnapshotBytes
 	err := s.deliver("changes-snapshot", 5, func(w *resp.Writer) {
-		w.Int(int64(p.N))
-		w.Int(int64(p.DB))
-		w.Array(p.Ops)
+		w.Int(int64(m.N))
+		w.Int(int64(m.DB))
+		w.Array(m.Ops)
 		if !large {
-			w.Raw(p.Raw)
+			w.Raw(m.Raw)
 		}
 	})
 	if err != nil || !large {
@@ -106,7 +106,7 @@ func (o *snapshot) part(s *subscription, p *feed.SnapshotPart) error {
 	if err := s.part(); err != nil {
 		return err
 	}
-	if !s.subs.out.Push(p.Raw) {
+	if !s.subs.out.Push(m.Raw) {
 		return errGone
 	}
 	return s.send()
