@@ -33,6 +33,10 @@ type Session interface {
 	// Drain sends what was written of a reply so far, if that is possible, so that
 	// a large one is never in memory whole. It reports whether to go on.
 	Drain() bool
+	// Abort ends the connection, in the middle of a reply that cannot be completed.
+	Abort(err error)
+	// DBs returns how many databases there are.
+	DBs() int
 	// LastWrite returns the LSN of this connection's last commit, 0 if there is
 	// none, and the shard streams that it was in.
 	LastWrite() (lsn uint64, streams []int)
@@ -231,7 +235,7 @@ func writeFrames(c *command.Ctx, b *feed.Batch, meta bool) {
 	if err != nil && !errors.Is(err, errDrained) {
 		// The header is out and promises frames that cannot be read: only the end
 		// of the connection says so without a lie.
-		c.Session.(interface{ Abort(error) }).Abort(err)
+		s.Abort(err)
 	}
 }
 
@@ -257,7 +261,8 @@ func runHelp(c *command.Ctx) {
 		"    * PREFIX <p>, MATCH <glob>, REGEX <prefix> <re> (the key; one of them has to match)",
 		"    * VALUE EXACT <v>, VALUE PREFIX <p>, VALUE REGEX <re> (a value, and the key; one of them has to match)",
 		"    * BYTEMODE (regular expressions match bytes, not UTF-8 text)", "    * DB <n | *> (the selected one by default; * needs META)",
-		"SUBSCRIBE <stream> <generation> <offset> | TAIL | OLDEST [options] [filters]", "    Push what follows, and go on with what is written. Options of SINCE but BLOCK, and:",
+		"SUBSCRIBE <stream> <generation> <offset> | TAIL | OLDEST | SNAPSHOT [<token> <n>] [options] [filters]",
+		"    Push what follows, or the state and what follows it, and go on with what is written. Options of SINCE but BLOCK, and:",
 		"    * WINDOW <n> (as many messages beyond the credit given)", "    * HEARTBEAT <ms> (a message without frames after so long a silence)",
 		"CREDIT <stream> <n>", "    Let a subscription with WINDOW send n messages more.",
 		"UNSUBSCRIBE [<stream>]", "    End one subscription of this connection, or all.",

@@ -25,41 +25,40 @@ func (f *family) info(c *command.Ctx) {
 		return
 	}
 	w := c.W
-	num := func(name string, n int64) {
-		w.BulkString(name)
-		w.Int(n)
-	}
 	w.Map(13)
 	w.BulkString("stream")
 	w.BulkString(f.source.StreamName(stream))
-	num("generation", int64(info.Generation))
+	writeField(w, "generation", int64(info.Generation))
 	w.BulkString("oldest")
 	writeCursor(w, info.Oldest)
-	num("next", int64(info.Next))
+	writeField(w, "next", int64(info.Next))
 	w.BulkString("durable")
 	writeCursor(w, info.Durable)
-	num("memory-bytes", info.MemoryBytes)
-	num("disk-bytes", info.DiskBytes)
-	num("waiting", int64(info.Waiting))
+	writeField(w, "memory-bytes", info.MemoryBytes)
+	writeField(w, "disk-bytes", info.DiskBytes)
+	writeField(w, "waiting", int64(info.Waiting))
 	w.BulkString("lineage")
 	writeLineage(w, info.Lineage)
 	w.BulkString("holds")
 	f.writeHolds(w, info.Holds)
-	f.describeSubscribers(w, stream)
+	f.writeSubscribers(w, stream)
 	w.BulkString("snapshots")
-	describeSnapshots(w, f.source.Snapshots())
+	writeSnapshots(w, f.source.Snapshots())
+}
+
+// writeField writes a field of a map, and its number.
+func writeField(w *resp.Writer, name string, n int64) {
+	w.BulkString(name)
+	w.Int(n)
 }
 
 func writeLineage(w *resp.Writer, past []feed.PastGeneration) {
 	w.Array(len(past))
 	for _, p := range past {
 		w.Map(4)
-		w.BulkString("generation")
-		w.Int(int64(p.Generation))
-		w.BulkString("end")
-		w.Int(int64(p.End))
-		w.BulkString("end-lsn")
-		w.Int(int64(p.EndLSN))
+		writeField(w, "generation", int64(p.Generation))
+		writeField(w, "end", int64(p.End))
+		writeField(w, "end-lsn", int64(p.EndLSN))
 		w.BulkString("why")
 		w.BulkString(string(p.Why))
 	}

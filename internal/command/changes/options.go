@@ -37,7 +37,7 @@ func NewOptions(db, dbs int) *Options {
 
 // newOptions returns the options of a command that has named none.
 func newOptions(c *command.Ctx) *Options {
-	return NewOptions(c.Session.DB(), c.Session.(interface{ DBs() int }).DBs())
+	return NewOptions(c.Session.DB(), c.Session.(Session).DBs())
 }
 
 // Parse reads the options that are left in the walk and returns what is wrong

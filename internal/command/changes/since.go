@@ -80,10 +80,14 @@ func (f *family) read(c *command.Ctx, req *feed.Request, b *feed.Batch) error {
 	return err
 }
 
+var errNegativeTimeout = resp.Errorf("ERR", "timeout is negative")
+
+// blockTime reads how long to wait, in milliseconds: 0 is a minute, which is also
+// the most.
 func blockTime(a *command.Args) time.Duration {
 	ms := a.Int()
 	if a.Err() == nil && ms < 0 {
-		a.Fail(resp.Errorf("ERR", "timeout is negative"))
+		a.Fail(errNegativeTimeout)
 	}
 	if ms == 0 || ms > feed.MaxBlock.Milliseconds() {
 		ms = feed.MaxBlock.Milliseconds()

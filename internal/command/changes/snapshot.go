@@ -121,25 +121,21 @@ func (o *snapshot) err() error { return o.reader.Err() }
 // close implements opening.
 func (o *snapshot) close() { o.reader.Close() }
 
-// describeSnapshots writes those that are read or may be resumed, for INFO.
-func describeSnapshots(w *resp.Writer, list []feed.SnapshotInfo) {
+// writeSnapshots writes those that are read or may be resumed, for INFO.
+func writeSnapshots(w *resp.Writer, list []feed.SnapshotInfo) {
 	w.Array(len(list))
 	for i := range list {
 		s := &list[i]
-		num := func(name string, n int64) {
-			w.BulkString(name)
-			w.Int(n)
-		}
 		w.Map(6)
-		num("cut-lsn", int64(s.LSN))
-		num("readers", int64(s.Readers))
-		num("file-bytes", s.Bytes)
+		writeField(w, "cut-lsn", int64(s.LSN))
+		writeField(w, "readers", int64(s.Readers))
+		writeField(w, "file-bytes", s.Bytes)
 		written := int64(0)
 		if s.Written {
 			written = 1
 		}
-		num("written", written)
-		num("log-bytes", s.LogBytes)
+		writeField(w, "written", written)
+		writeField(w, "log-bytes", s.LogBytes)
 		w.BulkString("age-seconds")
 		w.Double(s.Age.Seconds())
 	}

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -81,8 +82,8 @@ type subscriberInfo struct {
 	frames uint64
 }
 
-// describeSubscribers adds those of a stream to the map that INFO replies with.
-func (f *family) describeSubscribers(w *resp.Writer, stream int) {
+// writeSubscribers adds those of a stream to the map that INFO replies with.
+func (f *family) writeSubscribers(w *resp.Writer, stream int) {
 	list := f.subscribers.of(stream)
 	for i := range list {
 		if at := list[i].At; at != (feed.Cursor{}) {
@@ -90,37 +91,28 @@ func (f *family) describeSubscribers(w *resp.Writer, stream int) {
 		}
 	}
 	slices.SortFunc(list, func(a, b subscriberInfo) int {
-		switch {
-		case a.frames != b.frames && a.frames > b.frames:
-			return -1
-		case a.frames != b.frames:
-			return 1
-		}
-		return int(int64(a.ID) - int64(b.ID))
+		return cmp.Or(cmp.Compare(b.frames, a.frames), cmp.Compare(a.ID, b.ID))
 	})
-	w.BulkString("subscriber-count")
-	w.Int(int64(len(list)))
+	writeField(w, "subscriber-count", int64(len(list)))
 	w.BulkString("subscribers")
 	list = list[:min(len(list), maxListed)]
 	w.Array(len(list))
 	for i := range list {
-		f.describeSubscriber(w, &list[i])
+		f.writeSubscriber(w, &list[i])
 	}
 }
 
-func (f *family) describeSubscriber(w *resp.Writer, s *subscriberInfo) {
+func (f *family) writeSubscriber(w *resp.Writer, s *subscriberInfo) {
 	lag, err := f.source.Lag(s.Stream, s.At)
 	flag := func(name string, on bool) {
-		w.BulkString(name)
+		n := int64(0)
 		if on {
-			w.Int(1)
-		} else {
-			w.Int(0)
+			n = 1
 		}
+		writeField(w, name, n)
 	}
 	w.Map(9)
-	w.BulkString("id")
-	w.Int(int64(s.ID))
+	writeField(w, "id", int64(s.ID))
 	w.BulkString("addr")
 	w.BulkString(s.Addr)
 	w.BulkString("at")
@@ -137,8 +129,7 @@ func (f *family) describeSubscriber(w *resp.Writer, s *subscriberInfo) {
 	} else {
 		w.Null()
 	}
-	w.BulkString("lag-frames")
-	w.Int(int64(lag.Frames))
+	writeField(w, "lag-frames", int64(lag.Frames))
 	w.BulkString("lag-bytes")
 	if err == nil {
 		w.Int(lag.Bytes)

@@ -7,11 +7,7 @@ import (
 
 	"kevy/feed"
 	"kevy/internal/command"
-	"kevy/resp"
 )
-
-// errNegativeTimeout is what Redis says to one.
-var errNegativeTimeout = resp.Errorf("ERR", "timeout is negative")
 
 // wait is CHANGES WAIT: the reply is 1 once the stream serves up to the cursor,
 // or a hold has passed it.
@@ -21,10 +17,7 @@ func (f *family) wait(c *command.Ctx) {
 		return
 	}
 	a := c.Scan(5)
-	ms := a.Int()
-	if a.Err() == nil && ms < 0 {
-		a.Fail(errNegativeTimeout)
-	}
+	timeout := blockTime(&a)
 	hold := ""
 	if a.More() {
 		if !command.EqualFold(a.Bytes(), "HOLD") {
@@ -40,10 +33,6 @@ func (f *family) wait(c *command.Ctx) {
 	if err := a.Err(); err != nil {
 		c.W.Error(err)
 		return
-	}
-	timeout := feed.MaxBlock
-	if ms > 0 && ms < timeout.Milliseconds() {
-		timeout = time.Duration(ms) * time.Millisecond
 	}
 	reached, err := f.waitUntil(c, stream, at, hold, timeout)
 	if err != nil {
