@@ -90,7 +90,7 @@ func (e *Envelope) begin(dst []byte, db int, key []byte, args [][]byte, kind byt
 	dst = appendKey(append(dst, ','), key)
 	dst = append(dst, `,"command":`...)
 	dst = AppendString(dst, args[0])
-	dst = AppendArgs(append(dst, ','), "args", args)
+	dst = appendArgs(append(dst, ','), "args", args)
 	if !slices.ContainsFunc(args, isBinary) {
 		dst = append(dst, `,"base64":[]`...) // a schema leaves no field out
 	}

@@ -36,7 +36,7 @@ func AppendFrame(dst []byte, f *Frame) []byte {
 	dst = appendInt(dst, `,"db":`, f.DB)
 	dst = append(dst, `,"cause":`...)
 	dst = AppendString(dst, f.Cause)
-	dst = AppendArgs(append(dst, ','), "args", f.Args)
+	dst = appendArgs(append(dst, ','), "args", f.Args)
 	return append(dst, '}')
 }
 
@@ -65,7 +65,7 @@ func AppendSnapshotOp(dst []byte, stream, token string, n uint64, db int, op [][
 	dst = AppendString(dst, token)
 	dst = appendUint(dst, `,"n":`, n)
 	dst = appendInt(dst, `,"db":`, db)
-	dst = AppendArgs(append(dst, ','), "args", op)
+	dst = appendArgs(append(dst, ','), "args", op)
 	return append(dst, '}')
 }
 
@@ -80,9 +80,9 @@ func AppendSnapshotEnd(dst []byte, stream, token string, generation, offset uint
 	return append(dst, '}')
 }
 
-// AppendArgs appends the field name with the arguments, and the field base64 if
+// appendArgs appends the field name with the arguments, and the field base64 if
 // one of them is not UTF-8.
-func AppendArgs(dst []byte, name string, args [][]byte) []byte {
+func appendArgs(dst []byte, name string, args [][]byte) []byte {
 	dst = append(dst, '"')
 	dst = append(dst, name...)
 	dst = append(dst, `":[`...)

@@ -279,9 +279,9 @@ func (p *positions) take(m *marker) {
 	p.at[m.Stream] = position{changes.Cursor{Generation: m.Generation, Offset: m.Offset}, m.Complete}
 }
 
-// ErrDamaged says that a file has a batch that does not check and good ones
+// errDamaged says that a file has a batch that does not check and good ones
 // behind it.
-var ErrDamaged = errors.New("a batch in the file does not check, and good ones follow it, so it was changed after it was written: put the file aside for inspection, and start with --anew")
+var errDamaged = errors.New("a batch in the file does not check, and good ones follow it, so it was changed after it was written: put the file aside for inspection, and start with --anew")
 
 var checksums = crc32.MakeTable(crc32.Castagnoli)
 
@@ -349,7 +349,7 @@ func readPositions(r io.Reader) (positions, error) {
 		case sum != want:
 			bad = true
 		case bad:
-			return found, ErrDamaged
+			return found, errDamaged
 		default:
 			for i := range markers {
 				found.take(&markers[i])

@@ -311,7 +311,7 @@ func TestFileDamageIsFound(t *testing.T) {
 		}
 		s := openFileSink(t, fileTarget(t, fsys, ""))
 		at, _, err := s.Resume(t.Context())
-		if test.offset == 0 && !errors.Is(err, ErrDamaged) {
+		if test.offset == 0 && !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v, %v", test.what, at, err)
 		}
 		if test.offset > 0 && (err != nil || at["ALL"].Offset != test.offset) {

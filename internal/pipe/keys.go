@@ -50,9 +50,9 @@ func (k *ownKeys) owns(key []byte) bool {
 	return false
 }
 
-// Selection says which frames are carried under which names, for those who keep
+// selectionOf says which frames are carried under which names, for those who keep
 // cursors: a cursor is of use for the same selection only.
-func Selection(f *changes.Filter, r Rewrite) string {
+func selectionOf(f *changes.Filter, r Rewrite) string {
 	var words []string
 	add := func(name string, values ...string) {
 		for _, v := range values {

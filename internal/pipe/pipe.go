@@ -192,7 +192,7 @@ func (p *running) resume(ctx context.Context) (map[string]changes.Cursor, error)
 	if p.CursorFile == "" {
 		return nil, errors.New("this target keeps no cursor: name a file for it with --cursor-file")
 	}
-	p.file, err = openCursorFile(p.FS, p.CursorFile, Selection(&p.Consumer.Filter, p.Rewrite), p.Anew)
+	p.file, err = openCursorFile(p.FS, p.CursorFile, selectionOf(&p.Consumer.Filter, p.Rewrite), p.Anew)
 	if err != nil {
 		return nil, err
 	}

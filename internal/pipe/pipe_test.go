@@ -340,7 +340,7 @@ func TestPipeKeepsUp(t *testing.T) {
 
 func openCursors(file string) (map[string]changes.Cursor, error) {
 	f := &cursorFile{fsys: vfs.OS(), name: file}
-	f.now.Selection = Selection(&changes.Filter{AllDBs: true, Prefixes: []string{"never"}}, nil)
+	f.now.Selection = selectionOf(&changes.Filter{AllDBs: true, Prefixes: []string{"never"}}, nil)
 	err := f.load(f.now.Selection, false)
 	return f.cursors(), err
 }

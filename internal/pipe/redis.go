@@ -83,7 +83,7 @@ func openRedis(t *Target) (Sink, error) {
 		return nil, errors.New("a copy in another server needs the stream ALL, since FLUSHALL has its place in the order of the whole store")
 	}
 	s := &redisSink{
-		key: stateKey + t.Name, selection: Selection(&t.Filter, t.Rewrite), filter: t.Filter, mapDB: -1,
+		key: stateKey + t.Name, selection: selectionOf(&t.Filter, t.Rewrite), filter: t.Filter, mapDB: -1,
 		snapshot: t.Snapshot || t.Anew, anew: t.Anew, log: t.Log, told: map[string]bool{},
 	}
 	var err error

@@ -104,15 +104,15 @@ var sinks = map[string]func(t *Target) (Sink, error){
 // Schemes returns the schemes that Open takes, sorted.
 func Schemes() []string { return slices.Sorted(maps.Keys(sinks)) }
 
-// ErrScheme is wrapped by the error of Open for a URL of a kind that is not
+// errScheme is wrapped by the error of Open for a URL of a kind that is not
 // known.
-var ErrScheme = errors.New("no such kind of target")
+var errScheme = errors.New("no such kind of target")
 
 // Open returns the sink for a target. It does not connect.
 func Open(t *Target) (Sink, error) {
 	open, ok := sinks[t.URL.Scheme]
 	if !ok {
-		return nil, fmt.Errorf("%w: %q; a target is a URL that begins with one of %s", ErrScheme, t.URL.Scheme, strings.Join(Schemes(), ", "))
+		return nil, fmt.Errorf("%w: %q; a target is a URL that begins with one of %s", errScheme, t.URL.Scheme, strings.Join(Schemes(), ", "))
 	}
 	s, err := open(t)
 	if err != nil {

@@ -17,9 +17,9 @@ type writerSink struct {
 	token  string // of the snapshot that is written
 }
 
-// NewWriterSink returns a sink that writes records of a form to out, which stays
+// newWriterSink returns a sink that writes records of a form to out, which stays
 // open.
-func NewWriterSink(out io.Writer, format Format) SnapshotSink {
+func newWriterSink(out io.Writer, format Format) SnapshotSink {
 	return &writerSink{out: out, format: format}
 }
 
@@ -75,5 +75,5 @@ func openStdout(t *Target) (Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewWriterSink(t.Stdout, format), nil
+	return newWriterSink(t.Stdout, format), nil
 }
