@@ -81,7 +81,7 @@ func chaosCommand(stdout, stderr io.Writer) *cobra.Command {
 			err = proxy.Serve(ctx, l)
 			n := proxy.Counts()
 			fmt.Fprintf(stdout, "%d connections, %d messages: %d drops, %d redeliveries, %d stalls, %d resyncs; seed %d\n",
-				n.Connections, n.Messages, n.Drops, n.Redelivers, n.Stalls, n.Resync, o.Seed)
+				n.Connections, n.Messages, n.Drops, n.Redeliveries, n.Stalls, n.Resyncs, o.Seed)
 			return err
 		},
 	}

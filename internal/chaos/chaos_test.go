@@ -175,7 +175,7 @@ func TestConsumer(t *testing.T) {
 			}
 			n := proxy.Counts()
 			t.Logf("%+v, %d rebuilt", n, f.rebuilt)
-			if n.Drops == 0 || n.Redelivers == 0 || n.Stalls == 0 || n.Resync == 0 || f.rebuilt == 0 {
+			if n.Drops == 0 || n.Redeliveries == 0 || n.Stalls == 0 || n.Resyncs == 0 || f.rebuilt == 0 {
 				t.Errorf("not everything was tried: %+v, %d rebuilt", n, f.rebuilt)
 			}
 		})

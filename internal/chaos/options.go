@@ -49,6 +49,6 @@ func (o *Options) check() error {
 
 // Counts are what the proxy has done.
 type Counts struct {
-	Connections, Messages             uint64
-	Drops, Redelivers, Stalls, Resync uint64
+	Connections, Messages                uint64
+	Drops, Redeliveries, Stalls, Resyncs uint64
 }

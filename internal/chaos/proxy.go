@@ -34,7 +34,7 @@ type Proxy struct {
 	cursors cursors
 	slots   chan struct{}
 
-	connections, messages, drops, redelivers, stalls, resyncs atomic.Uint64
+	connections, messages, drops, redeliveries, stalls, resyncs atomic.Uint64
 }
 
 // New returns a proxy.
@@ -52,7 +52,7 @@ func New(o Options) (*Proxy, error) {
 func (p *Proxy) Counts() Counts {
 	return Counts{
 		Connections: p.connections.Load(), Messages: p.messages.Load(), Drops: p.drops.Load(),
-		Redelivers: p.redelivers.Load(), Stalls: p.stalls.Load(), Resync: p.resyncs.Load(),
+		Redeliveries: p.redeliveries.Load(), Stalls: p.stalls.Load(), Resyncs: p.resyncs.Load(),
 	}
 }
 
@@ -234,7 +234,7 @@ func (c *carried) command(out []byte, args [][]byte) ([]byte, bool) {
 			return resp.AppendCommand(out, "CHANGES", "OLDEST", stream), true
 		case ok && c.proxy.random.chance(c.proxy.options.Redeliver):
 			if older, found := c.proxy.cursors.before(stream, at, c.proxy.random.int); found {
-				c.proxy.redelivers.Add(1)
+				c.proxy.redeliveries.Add(1)
 				c.proxy.options.Log.Info("redelivery", "stream", stream, "cursor", at.String(), "from", older.String())
 				rest := append(words("CHANGES", sub, stream, strconv.FormatUint(older.generation, 10), strconv.FormatUint(older.offset, 10)), args[5:]...)
 				c.pending = append(c.pending, asked{kind: what, stream: stream})

@@ -534,7 +534,7 @@ func TestPipeThroughChaos(t *testing.T) {
 			mustEqual(t, dump(t, source), dump(t, to))
 			n := proxy.Counts()
 			t.Logf("%+v", n)
-			if n.Drops == 0 || n.Redelivers == 0 || n.Stalls == 0 || resync > 0 && n.Resync == 0 {
+			if n.Drops == 0 || n.Redeliveries == 0 || n.Stalls == 0 || resync > 0 && n.Resyncs == 0 {
 				t.Errorf("not everything was tried: %+v", n)
 			}
 		})
