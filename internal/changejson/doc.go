@@ -21,9 +21,12 @@
 //	{"stream":"ALL","event":"snapshot-start","token":"x"}
 //	{"stream":"ALL","event":"snapshot","token":"x","n":1,"db":0,"args":["SET","k","v"]}
 //	{"stream":"ALL","event":"snapshot-end","token":"x","generation":7318349394477056,"offset":8}
+//	{"stream":"ALL","event":"heartbeat"}
 //
 // A position is the cursor to go on from, after everything before it; complete
 // is the LSN up to which the stream is complete, 0 if that was not asked for.
 // A snapshot line is one op of those that rebuild the keys, base64 flagged as
 // in a frame; n counts the messages that ops came in.
+// Heartbeats come over HTTP only, as does an event "end", which has the fields of
+// an error (docs/http.md).
 package changejson

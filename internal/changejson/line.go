@@ -49,6 +49,12 @@ func AppendPosition(dst []byte, stream string, generation, offset, completeLSN u
 	return append(dst, '}')
 }
 
+// AppendHeartbeat appends the line that says no more than that there is nothing,
+// without a line end.
+func AppendHeartbeat(dst []byte, stream string) []byte {
+	return append(appendStream(dst, stream), `,"event":"heartbeat"}`...)
+}
+
 // AppendSnapshotStart appends the line that a snapshot begins with, without a
 // line end.
 func AppendSnapshotStart(dst []byte, stream, token string) []byte {

@@ -137,6 +137,6 @@ func (a *answer) stillHere() {
 		_, _ = a.out.WriteString(": heartbeat\n\n")
 		return
 	}
-	a.line = append(changejson.AppendString(append(a.line[:0], `{"stream":`...), a.name), `,"event":"heartbeat"}`...)
+	a.line = changejson.AppendHeartbeat(a.line[:0], a.name)
 	a.data()
 }
