@@ -1,6 +1,7 @@
 // Package client is a connection to a Redis server, for programs of this tree
 // that send commands of their own: one command and its reply, or many commands
-// and then their replies.
+// and then their replies. Package changes, which others import, has a connection
+// of its own, on which pushes come; it may use nothing of this tree but resp.
 package client
 
 import (

@@ -16,8 +16,9 @@ import (
 const holdEvery = 5 * time.Second
 
 // holder keeps a hold on the server at what the pipe has delivered, so that what
-// comes next stays in the history also while the pipe is away. It does what it
-// can: a hold that cannot be moved keeps more than is needed, no less.
+// comes next stays in the history also while the pipe is away. The hold of a
+// Consumer would stand further on, at what the pipe has read. The holder does what
+// it can: a hold that cannot be moved keeps more than is needed, no less.
 type holder struct {
 	name string
 	dial client.Options
