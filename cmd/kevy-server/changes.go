@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -133,26 +132,13 @@ func (c *connection) tlsConfig() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := &tls.Config{ServerName: host, InsecureSkipVerify: c.insecure, MinVersion: tls.VersionTLS12}
+	config, err := client.Certificates{CA: c.ca, Cert: c.cert, Key: c.key}.Config()
+	if err != nil {
+		return nil, fmt.Errorf("--%w", err)
+	}
+	config.ServerName, config.InsecureSkipVerify = host, c.insecure
 	if c.sni != "" {
 		config.ServerName = c.sni
-	}
-	if c.ca != "" {
-		pem, err := os.ReadFile(c.ca)
-		if err != nil {
-			return nil, fmt.Errorf("--cacert: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--cacert: %s holds no certificate", c.ca)
-		}
-	}
-	if c.cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.cert, c.key)
-		if err != nil {
-			return nil, fmt.Errorf("--cert and --key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
 }

@@ -2,38 +2,24 @@ package pipe
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"kevy/internal/client"
 )
 
 // tlsConfig takes the options that say how a target is known: cacert, cert, key
 // and insecure. A target without TLS has none of them.
 func (t *Target) tlsConfig() (*tls.Config, error) {
-	config := &tls.Config{ServerName: t.URL.Hostname(), MinVersion: tls.VersionTLS12}
-	if file := t.Option("cacert", ""); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("the option cacert: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the option cacert: %s holds no certificate", file)
-		}
-	}
-	cert, key := t.Option("cert", ""), t.Option("key", "")
-	if (cert == "") != (key == "") {
+	files := client.Certificates{CA: t.Option("cacert", ""), Cert: t.Option("cert", ""), Key: t.Option("key", "")}
+	if (files.Cert == "") != (files.Key == "") {
 		return nil, errors.New("the options cert and key go together")
 	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("the options cert and key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	config, err := files.Config()
+	if err != nil {
+		return nil, fmt.Errorf("the option %w", err)
 	}
-	var err error
+	config.ServerName = t.URL.Hostname()
 	config.InsecureSkipVerify, err = parseYes("insecure", t.Option("insecure", "no"))
 	return config, err
 }
