@@ -199,20 +199,7 @@ func (s *redisSink) exec(ctx context.Context, w *work) error {
 		if errors.As(err, &diverged) {
 			return s.diverge(ctx, diverged)
 		}
-		s.drop()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case permanent(err):
-			return fmt.Errorf("the target %s refuses: %w", s.dial.Addr, err)
-		}
-		if err != errNotConnected {
-			s.log.Warn("a batch did not get through; trying again", "target", s.dial.Addr, "error", err)
-			if err := b.wait(ctx, 0); err != nil {
-				return err
-			}
-		}
-		state, err := s.connect(ctx)
+		state, err := s.again(ctx, &b, err, "a batch did not get through")
 		if err != nil {
 			return err
 		}
@@ -220,7 +207,7 @@ func (s *redisSink) exec(ctx context.Context, w *work) error {
 		case state["diverged"] != "" && !s.forgive:
 			return fmt.Errorf("the copy is no longer equal to its source, since %s: make it anew with --anew", state["diverged"])
 		case now == w.position && len(state) > 0:
-			s.position, s.known = w.position, true
+			s.position, s.known, s.forgive = w.position, true, false
 			return nil
 		case len(state) > 0 != s.known || now != s.position:
 			return s.stolen(now)
@@ -229,6 +216,25 @@ func (s *redisSink) exec(ctx context.Context, w *work) error {
 }
 
 var errNotConnected = errors.New("not connected")
+
+// again connects for another attempt, after a pause if the one before has failed,
+// with err, and returns the state. An error of the target that stays is final.
+func (s *redisSink) again(ctx context.Context, b *backoff, err error, what string) (map[string]string, error) {
+	s.drop()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case permanent(err):
+		return nil, fmt.Errorf("the target %s refuses: %w", s.dial.Addr, err)
+	}
+	if err != errNotConnected {
+		s.log.Warn(what+"; trying again", "target", s.dial.Addr, "error", err)
+		if err := b.wait(ctx, 0); err != nil {
+			return nil, err
+		}
+	}
+	return s.connect(ctx)
+}
 
 func (s *redisSink) stolen(now string) error {
 	if now == "" {
@@ -450,20 +456,7 @@ func (s *redisSink) scan(ctx context.Context, db int, visit func(db int, keys []
 		if err == nil || errors.Is(err, errFound) {
 			return err
 		}
-		s.drop()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case permanent(err):
-			return fmt.Errorf("the target %s refuses: %w", s.dial.Addr, err)
-		}
-		if err != errNotConnected {
-			s.log.Warn("the target's keys could not be gone through; trying again", "target", s.dial.Addr, "error", err)
-			if err := b.wait(ctx, 0); err != nil {
-				return err
-			}
-		}
-		state, err := s.connect(ctx)
+		state, err := s.again(ctx, &b, err, "the target's keys could not be gone through")
 		if err != nil {
 			return err
 		}
