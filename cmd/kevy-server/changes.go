@@ -143,13 +143,15 @@ func (c *connection) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// options returns what a consumer needs to reach the server.
-func (c *connection) options() (changes.Options, error) {
+// options returns what a consumer needs to reach the server and to read a
+// selection.
+func (c *connection) options(s *selection) (changes.Options, error) {
 	if err := c.fill(); err != nil {
 		return changes.Options{}, err
 	}
 	config, err := c.tlsConfig()
-	return changes.Options{Addr: c.addr, Username: c.user, Password: c.password, TLS: config}, err
+	o := changes.Options{Addr: c.addr, Username: c.user, Password: c.password, TLS: config}
+	return o, errors.Join(err, s.apply(&o))
 }
 
 // dial connects for commands, in RESP3.

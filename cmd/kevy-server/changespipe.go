@@ -84,8 +84,8 @@ func pipeCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 }
 
 func runPipe(cmd *cobra.Command, c *connection, s *selection, f *pipeFlags, stdout, stderr io.Writer) error {
-	options, err := c.options()
-	if err = errors.Join(err, s.apply(&options)); err != nil {
+	options, err := c.options(s)
+	if err != nil {
 		return err
 	}
 	var level slog.Level

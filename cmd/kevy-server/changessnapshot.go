@@ -38,8 +38,8 @@ func snapshotCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 		Example: snapshotExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options, err := c.options()
-			if err = errors.Join(err, s.apply(&options)); err != nil {
+			options, err := c.options(&s)
+			if err != nil {
 				return err
 			}
 			form, err := pipe.NewFormat(format, c.addr, server.Version())

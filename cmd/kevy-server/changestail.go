@@ -46,8 +46,8 @@ func tailCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 		Example: tailExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options, err := c.options()
-			if err = errors.Join(err, s.apply(&options)); err != nil {
+			options, err := c.options(&s)
+			if err != nil {
 				return err
 			}
 			form, err := tailFormat(format, stdout, c.addr)
