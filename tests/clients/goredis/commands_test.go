@@ -122,12 +122,15 @@ func (r *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
+const pushes = "its confirmation is a push message, of a kind that go-redis drops: package changes subscribes"
+
 // uncalled are the commands of the server that TestCommands does not call, and why.
 var uncalled = map[string]string{
 	"multi": "TxPipeline sends it", "exec": "TxPipeline sends it", "discard": "go-redis never sends it", "unwatch": "Watch sends it",
 	"watch": "TestWatch", "quit": "go-redis does not send it", "hello": "every connection sends it", "reset": "a pooled connection must not",
-	"shutdown": "TestShutdown",
-	"debug":    "off unless enabled", "debug|help": "off unless enabled", "debug|sleep": "off unless enabled", "debug|set-active-expire": "off unless enabled",
+	"shutdown":          "TestShutdown",
+	"changes|subscribe": pushes, "changes|credit": pushes, "changes|unsubscribe": pushes,
+	"debug": "off unless enabled", "debug|help": "off unless enabled", "debug|sleep": "off unless enabled", "debug|set-active-expire": "off unless enabled",
 }
 
 // TestCommands calls each command of the server through go-redis, by its typed method where there is one.

@@ -155,6 +155,27 @@ func useFeed(t *testing.T, ctx context.Context, c *redis.Client) {
 		list, ok := v.([]any)
 		return ok && len(list) == 2 && reflect.DeepEqual(list[len(list)-1], []any{"ALL", tail.generation, tail.offset})
 	})
+	// What LAST says is what WAIT waits for: one's own write, wherever it is read.
+	want(t, conn.Do(ctx, "CHANGES", "WAIT", "ALL", tail.generation, tail.offset, 5000), any(int64(1)))
+	want(t, c.Do(ctx, "CHANGES", "WAIT", "ALL", tail.generation, tail.offset+1, 1), any(int64(0)))
+	first, err := c.Do(ctx, "CHANGES", "AT", "ALL", 0).Int64Slice()
+	if err != nil || len(first) != 2 || (cursor{first[0], first[1]}) != oldest {
+		t.Errorf("CHANGES AT 0: %v, %v; the oldest is %v", first, err, oldest)
+	}
+	holds(t, c.Do(ctx, "CHANGES", "DIGEST", "ALL", "PREFIX", "p:"), func(v any) bool {
+		d, ok := v.([]any)
+		return ok && len(d) == 4 && d[0] == tail.generation && d[1] == tail.offset && d[2] == int64(1) && len(d[3].(string)) == 64
+	})
+	want(t, c.Do(ctx, "CHANGES", "HOLD", "SET", "mirror", "ALL", start.generation, start.offset, "EPOCH", 2), any("OK"))
+	if err := c.Do(ctx, "CHANGES", "HOLD", "SET", "mirror", "ALL", tail.generation, tail.offset, "EPOCH", 1).Err(); err == nil || err.Error() != "HOLDSTALE 2" {
+		t.Errorf("CHANGES HOLD SET with an older epoch: %v", err)
+	}
+	holds(t, c.Do(ctx, "CHANGES", "HOLD", "LIST"), func(v any) bool {
+		list, ok := v.([]any)
+		return ok && len(list) == 1
+	})
+	want(t, c.Do(ctx, "CHANGES", "HOLD", "DEL", "mirror"), any(int64(1)))
+
 	info := c.Do(ctx, "CHANGES", "INFO", "ALL")
 	var generation any
 	switch m := info.Val().(type) {
