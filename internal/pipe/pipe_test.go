@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -96,6 +97,47 @@ func positionOf(t *testing.T, s *process.Server) string {
 		t.Fatal(err)
 	}
 	return string(r.Text)
+}
+
+// positionInFile returns the position that a file of JSON lines has, "" for none.
+func positionInFile(t *testing.T, name string) string {
+	t.Helper()
+	file, err := vfs.OS().Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	found, err := readPositions(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ok := found.at[changes.All]
+	if !ok {
+		return ""
+	}
+	return "cursor " + p.cursor.String()
+}
+
+// slowly dials connections on which what comes is read late.
+func slowly(addr string, late time.Duration) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		return lateConn{c, late}, err
+	}
+}
+
+type lateConn struct {
+	net.Conn
+	late time.Duration
+}
+
+func (c lateConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	time.Sleep(c.late)
+	return n, err
 }
 
 // restart kills a server and starts it again on its port.
@@ -384,11 +426,16 @@ func TestPipeBeginsWithASnapshot(t *testing.T) {
 	run := func(after time.Duration) {
 		t.Helper()
 		var stops []func() error
-		for _, spec := range specs {
-			stop, _ := runPipe(t, options, spec())
+		for i, spec := range specs {
+			o := options
+			if i == 2 { // the file lags behind the servers: a stop delivers what was read, and no more
+				o.Consumer.Dial = slowly(source.Addr(), 20*time.Millisecond)
+			}
+			stop, _ := runPipe(t, o, spec())
 			stops = append(stops, stop)
 		}
 		if after > 0 {
+			f.writes(rng, rng.IntN(60), true)
 			time.Sleep(after)
 		} else {
 			f.writes(rng, 300, true)
@@ -398,6 +445,7 @@ func TestPipeBeginsWithASnapshot(t *testing.T) {
 			for _, s := range []*process.Server{whole, part} {
 				eventually(t, "the copy is at "+want, func() bool { return positionOf(t, s) == want })
 			}
+			eventually(t, "the file is at "+want, func() bool { return positionInFile(t, file) == want })
 		}
 		for _, stop := range stops {
 			if err := stop(); err != nil {
@@ -422,7 +470,7 @@ func TestPipeBeginsWithASnapshot(t *testing.T) {
 		}
 		mustEqual(t, want, got)
 	}
-	for range 3 {
+	for range 5 {
 		run(time.Duration(1+rng.IntN(60)) * time.Millisecond) // cut off somewhere
 	}
 	run(0)
