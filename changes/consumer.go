@@ -241,7 +241,7 @@ func (c *Consumer) link(ctx context.Context, streams []*stream) error {
 			})
 		}
 		d := pause.delay()
-		c.opt.Logger.Warn("the connection to the server is lost; connecting again", "streams", names(streams), "error", err, "in", d)
+		c.opt.Logger.Warn("no connection to the server; trying again", "addr", c.opt.Addr, "streams", names(streams), "error", err, "in", d.Round(time.Millisecond))
 		if !sleep(ctx, d) {
 			return nil
 		}
