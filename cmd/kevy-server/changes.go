@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,12 +66,32 @@ func plainHelp(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		plainHelp(sub)
 	}
+	if args := cmd.Args; args != nil && !cmd.HasSubCommands() {
+		cmd.Args = func(cmd *cobra.Command, words []string) error { return seeHelp(cmd, args(cmd, words)) }
+	}
+	cmd.SetFlagErrorFunc(seeHelp)
 	cmd.Flags().Bool("help", false, "this help")
 	cmd.DisableFlagsInUseLine = true
 	cmd.Flags().SortFlags = false
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n%s", strings.TrimSpace(cmd.Long), cmd.UsageString())
 	})
+}
+
+// seeHelp adds to an error about a command line where what it takes stands.
+func seeHelp(cmd *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// optionsOnly refuses words that are no options.
+func optionsOnly(_ *cobra.Command, words []string) error {
+	if len(words) > 0 {
+		return fmt.Errorf("%q stands alone, and here are options only (keys that begin so: --prefix %s)", words[0], shellWord(words[0]))
+	}
+	return nil
 }
 
 // connection says how the server is reached, by the flags of redis-cli.
@@ -173,6 +194,17 @@ func (c *connection) dial(ctx context.Context) (*client.Conn, error) {
 	return conn, nil
 }
 
+// reach finds out whether a server is there that can be read. A consumer tries
+// for ever, which is right for a connection that was lost and says nothing to
+// who has named the wrong server.
+func (c *connection) reach(ctx context.Context) error {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // explain says what to do about an error of the server, or of the way to it.
 func (c *connection) explain(err error) error {
 	var answer *resp.Error
@@ -180,6 +212,9 @@ func (c *connection) explain(err error) error {
 		var network *net.OpError
 		if errors.As(err, &network) && network.Op == "dial" {
 			return fmt.Errorf("no server at %s: %w; start one (kevy-server), or name another with -h and -p", c.addr, err)
+		}
+		if errors.Is(err, resp.ErrReply) {
+			return fmt.Errorf("what listens at %s does not speak the protocol of Redis: name the server's port, not that of HTTP, and --tls if it speaks TLS: %w", c.addr, err)
 		}
 		return err
 	}
@@ -190,6 +225,12 @@ func (c *connection) explain(err error) error {
 		return fmt.Errorf("the server at %s has no CHANGES, so it is no kevy-server: %w", c.addr, err)
 	case answer.Text == "feed is disabled":
 		return fmt.Errorf("%w: start the server with --feed yes", err)
+	case strings.HasPrefix(answer.Text, "no such stream"):
+		return fmt.Errorf("%w; a stream is ALL, or the number of a shard, from 0 on", err)
+	case answer.Text == "feed cursor ahead of stream":
+		return fmt.Errorf("%w: nothing has that offset yet; kevy-server changes info shows oldest and next", err)
+	case answer.Code == "FEEDRESYNC":
+		return fmt.Errorf("%w: the history does not reach from that cursor on; kevy-server changes info shows where it begins and ends", err)
 	}
 	return err
 }
@@ -228,6 +269,38 @@ func (s *selection) add(cmd *cobra.Command, live bool) {
 	}
 }
 
+// words writes the filters as the options that they came from.
+func (s *selection) words() string {
+	var text strings.Builder
+	for _, o := range []struct {
+		name   string
+		values []string
+	}{
+		{"prefix", s.prefixes}, {"match", s.matches}, {"regex", s.regexes},
+		{"value", s.valueExact}, {"value-prefix", s.valuePrefixes}, {"value-regex", s.valueRegexes},
+	} {
+		for _, v := range o.values {
+			fmt.Fprintf(&text, " --%s %s", o.name, shellWord(v))
+		}
+	}
+	if s.byteMode {
+		text.WriteString(" --bytemode")
+	}
+	if s.db != "*" {
+		text.WriteString(" --db " + s.db)
+	}
+	return text.String()
+}
+
+// shellWord quotes a text for a shell where it has to be.
+func shellWord(text string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:/=@%+"
+	if text != "" && strings.Trim(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
 // apply puts the selection into a consumer's options.
 func (s *selection) apply(o *changes.Options) error {
 	if s.shards {
@@ -236,6 +309,14 @@ func (s *selection) apply(o *changes.Options) error {
 		o.Streams = []string{strings.ToUpper(s.stream)}
 	}
 	o.Durable = s.durable
+	for name, values := range map[string][]string{
+		"prefix": s.prefixes, "match": s.matches, "regex": s.regexes,
+		"value": s.valueExact, "value-prefix": s.valuePrefixes, "value-regex": s.valueRegexes,
+	} {
+		if slices.Contains(values, "") {
+			return fmt.Errorf("--%s has nothing to look for: leave it out, and everything passes", name)
+		}
+	}
 	f := &o.Filter
 	f.Prefixes, f.Matches, f.ByteMode = s.prefixes, s.matches, s.byteMode
 	f.ValueExact, f.ValuePrefixes, f.ValueRegexes = s.valueExact, s.valuePrefixes, s.valueRegexes

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"kevy/internal/changejson"
 	"kevy/tests/keyspace"
@@ -63,31 +68,40 @@ func TestChangesErrorsSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"changes tial":                                     `there is no "changes tial"`,
-		"changes hold drop":                                `there are set, del and list`,
-		"changes info" + dead:                              "start one (kevy-server), or name another with -h and -p",
-		"changes tail --from never":                        "--from takes tail, oldest, a cursor as generation:offset, or a time",
-		"changes tail --format xml":                        "there are json, debezium",
-		"changes tail --db x":                              "--db takes the number of a database, or *",
-		"changes tail --addr nowhere":                      "--addr takes host:port",
-		"changes tail --cacert " + file:                    "need --tls",
-		"changes tail --tls --cacert " + file:              "holds no certificate",
-		"changes tail --tls --cert x":                      "--cert and --key go together",
-		"changes hold set a ALL 5":                         "write generation:offset",
-		"changes pipe":                                     "say where to with --to URL, which begins with one of file, http",
-		"changes pipe --to gopher://x":                     "a target is a URL that begins with one of",
-		"changes pipe --to redis://x --set a":              "--set takes NAME=VALUE",
-		"changes pipe --to redis://x --set a=b":            `redis targets have no option "a"`,
-		"changes pipe --to redis://x --rewrite a":          "write OLD=NEW",
-		"changes pipe --to redis://x --on-resync go":       "--on-resync takes stop or snapshot",
-		"changes pipe --to redis://x --batch-bytes 5tb":    "--batch-bytes takes a size",
-		"changes pipe --to redis://x --batch-commits 0":    "at least 1",
-		"changes pipe --to redis://x --loglevel loud":      "--loglevel takes debug, info, warn or error",
-		"changes pipe --to redis://x --every-shard" + dead: "no server at",
-		"changes pipe --to stdout: --format xml":           "there is no format",
-		"changes chaos":                                    "--to host:port",
-		"changes chaos --to x:1 --drop 2":                  "it goes from 0 to 1",
-		"changes chaos --to x:1 --listen nowhere":          "--listen:",
+		"changes tial":                                              `there is no "changes tial"`,
+		"changes hold drop":                                         `there are set, del and list`,
+		"changes info" + dead:                                       "start one (kevy-server), or name another with -h and -p",
+		"changes tail --from never":                                 "--from takes tail, oldest, a cursor as generation:offset, or a time",
+		"changes tail --format xml":                                 "there are json, debezium",
+		"changes tail --db x":                                       "--db takes the number of a database, or *",
+		"changes tail --addr nowhere":                               "--addr takes host:port",
+		"changes tail --cacert " + file:                             "need --tls",
+		"changes tail --tls --cacert " + file:                       "holds no certificate",
+		"changes tail --tls --cert x":                               "--cert and --key go together",
+		"changes hold set a ALL 5":                                  "write generation:offset",
+		"changes pipe":                                              "say where to with --to URL, which begins with one of file, http",
+		"changes pipe --to gopher://x":                              "a target is a URL that begins with one of",
+		"changes pipe --to redis://x --set a":                       "--set takes NAME=VALUE",
+		"changes pipe --to redis://x --set a=b":                     `redis targets have no option "a"`,
+		"changes pipe --to redis://x --rewrite a":                   "write OLD=NEW",
+		"changes pipe --to redis://x --on-resync go":                "--on-resync takes stop or snapshot",
+		"changes pipe --to redis://x --batch-bytes 5tb":             "--batch-bytes takes a size",
+		"changes pipe --to redis://x --batch-commits 0":             "at least 1",
+		"changes pipe --to redis://x --loglevel loud":               "--loglevel takes debug, info, warn or error",
+		"changes pipe --to redis://x --every-shard" + dead:          "no server at",
+		"changes pipe --to stdout: --format xml":                    "there is no format",
+		"changes chaos":                                             "--to host:port",
+		"changes tail" + dead:                                       "start one (kevy-server), or name another with -h and -p",
+		"changes snapshot" + dead:                                   "start one (kevy-server), or name another with -h and -p",
+		"changes tail user:":                                        "(keys that begin so: --prefix user:); see kevy-server changes tail --help",
+		"changes tail --prefx a":                                    "unknown flag: --prefx; see kevy-server changes tail --help",
+		"changes hold set a ALL":                                    "see kevy-server changes hold set --help",
+		"changes tail --prefix=":                                    "--prefix has nothing to look for",
+		"changes pipe --to redis://localhost":                       "--to is the server that is read",
+		"changes pipe -p 7 --to redis://127.0.0.1:7/2 --db 2":       "--to is the server that is read",
+		"changes pipe --to redis://localhost:6379 --rewrite =copy:": "--to is the server that is read",
+		"changes chaos --to x:1 --drop 2":                           "it goes from 0 to 1",
+		"changes chaos --to x:1 --listen nowhere":                   "--listen:",
 	} {
 		if _, _, err := execute(t.Context(), strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
@@ -96,6 +110,62 @@ func TestChangesErrorsSayWhatToDo(t *testing.T) {
 	// A password in a URL is not repeated.
 	if _, _, err := execute(t.Context(), "changes", "pipe", "--to", "redis://u:geheim@h:bad"); err == nil || strings.Contains(err.Error(), "geheim") {
 		t.Errorf("a URL with a password: %v", err)
+	}
+}
+
+// Where the copy has other names, or is in another database, a pipe can end in the server that it reads.
+func TestPipeIntoItsSource(t *testing.T) {
+	for line, want := range map[string]bool{
+		"--to redis://localhost":                                true,
+		"--to rediss://127.0.0.1:6379 --prefix a":               true,
+		"--to redis://127.0.0.1:6380":                           false,
+		"--to redis://other":                                    false,
+		"--to redis://localhost --rewrite =c:":                  true,
+		"--to redis://localhost --rewrite user:=u: --prefix us": false,
+		"--to redis://localhost/1 --db 0":                       false,
+		"--to redis://localhost/1 --db 1":                       true,
+		"--to http://localhost:6379/":                           false,
+	} {
+		var c connection
+		var s selection
+		var f pipeFlags
+		flags := &cobra.Command{}
+		s.add(flags, true)
+		flags.Flags().StringVar(&f.to, "to", "", "")
+		flags.Flags().StringArrayVar(&f.rewrite, "rewrite", nil, "")
+		if err := flags.ParseFlags(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		c.host, c.port = "127.0.0.1", 6379
+		if err := c.fill(); err != nil {
+			t.Fatal(err)
+		}
+		to, err := url.Parse(f.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.comesBack(to, c.addr, &s); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+func TestShellWord(t *testing.T) {
+	for text, want := range map[string]string{"user:": "user:", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "^a$": "'^a$'"} {
+		if got := shellWord(text); got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// What listens there may be something else altogether.
+func TestNoRedisThere(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	for _, sub := range []string{"tail", "snapshot", "info"} {
+		if _, _, err := execute(t.Context(), "changes", sub, "--addr", web.Listener.Addr().String()); err == nil || !strings.Contains(err.Error(), "does not speak the protocol of Redis") {
+			t.Errorf("%s: %v", sub, err)
+		}
 	}
 }
 
@@ -240,7 +310,13 @@ func TestChangesInfoAndHold(t *testing.T) {
 	if out, _, err := execute(t.Context(), "changes", "hold", "del", "search", addr); err != nil || out != "search holds nothing any more\n" {
 		t.Errorf("%q %v", out, err)
 	}
-	if _, _, err := execute(t.Context(), "changes", "hold", "del", "search", addr); err == nil || !strings.Contains(err.Error(), "there is no such hold") {
+	if out, _, err := execute(t.Context(), "changes", "hold", "set", "here", "all", "tail", addr); err != nil || !regexp.MustCompile(`^here holds stream ALL from \d+:\d+\n$`).MatchString(out) {
+		t.Errorf("a hold at the tail: %q, %v", out, err)
+	}
+	if _, _, err := execute(t.Context(), "changes", "hold", "del", "here", addr); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := execute(t.Context(), "changes", "hold", "del", "search", addr); err == nil || !strings.Contains(err.Error(), `there is no such hold as "search"`) {
 		t.Errorf("again: %v", err)
 	}
 	if out, _, err := execute(t.Context(), "changes", "hold", "list", "--json", addr); err != nil || strings.TrimSpace(out) != "[]" {
@@ -419,11 +495,11 @@ func TestChangesSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, c, "SET user:2 b")
-	follow := regexp.MustCompile(`(\d+) ops; what follows: kevy-server (changes tail --stream ALL --from \d+:\d+)\n`).FindStringSubmatch(stderr)
-	if follow == nil || follow[1] != "3" {
+	follow := regexp.MustCompile(`(\d+) ops; what follows: kevy-server (changes tail --addr \S+ --stream ALL --from \d+:\d+)\n`).FindStringSubmatch(stderr)
+	if follow == nil || follow[1] != "3" || !strings.Contains(follow[2], s.Addr()) {
 		t.Fatalf("it says %q", stderr)
 	}
-	out, _, err = execute(t.Context(), append(strings.Fields(follow[2]), addr, "--no-follow", "--format", "resp")...)
+	out, _, err = execute(t.Context(), append(strings.Fields(follow[2]), "--no-follow", "--format", "resp")...)
 	if err != nil || !strings.Contains(out, "user:2") || strings.Contains(out, "user:1") {
 		t.Errorf("what follows is %q, %v", out, err)
 	}
@@ -453,7 +529,7 @@ func TestChangesSnapshot(t *testing.T) {
 		!strings.Contains(out, `"args":["SET","user:1","a"]`) || !strings.Contains(out, `"args":["SET","user:2","b"]`) {
 		t.Errorf("of a prefix: %v\n%s", err, out)
 	}
-	if _, _, err := execute(t.Context(), "changes", "snapshot", addr, "--prefix", ""); err == nil || !strings.Contains(err.Error(), "blank") {
+	if _, _, err := execute(t.Context(), "changes", "snapshot", addr, "--prefix", ""); err == nil || !strings.Contains(err.Error(), "nothing to look for") {
 		t.Errorf("a blank prefix: %v", err)
 	}
 }

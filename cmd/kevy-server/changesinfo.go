@@ -57,7 +57,7 @@ const holdLong = `
 Holds are positions that the server keeps for consumers: it keeps the history
 from each one's cursor on, across restarts, up to feed-hold-max-bytes.`
 
-const holdExamples = `  kevy-server changes hold set search ALL 3766674953956864:74
+const holdExamples = `  kevy-server changes hold set search ALL tail          from now on
   kevy-server changes hold set search ALL 3766674953956864:74 --epoch 2
   kevy-server changes hold list --json
   kevy-server changes hold del search`
@@ -87,7 +87,7 @@ func holdCommand(c *connection, stdout io.Writer) *cobra.Command {
 			return c.explain(err)
 		}
 		if r.Type == ':' && r.Int == 0 {
-			return fmt.Errorf("there is no such hold; see kevy-server changes hold list")
+			return fmt.Errorf("there is no such hold as %q; see kevy-server changes hold list", args[1])
 		}
 		fmt.Fprintln(stdout, done)
 		return nil
@@ -96,10 +96,16 @@ func holdCommand(c *connection, stdout io.Writer) *cobra.Command {
 	set := &cobra.Command{
 		Use:   "set NAME STREAM CURSOR [--epoch N]",
 		Short: "Make a hold, or move it",
-		Long:  "Makes a hold at a cursor (generation:offset), or moves it there. A lower epoch\nthan the last one is refused, so that a consumer that was replaced does no harm.",
-		Args:  cobra.ExactArgs(3),
+		Long: "Makes a hold at a cursor (generation:offset, tail or oldest), or moves it there.\n" +
+			"STREAM is ALL or the number of a shard; cursors stand in what consumers have\n" +
+			"read, and in kevy-server changes info. A lower epoch than the last one is\n" +
+			"refused, so that a consumer that was replaced does no harm.",
+		Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := changes.ParseCursor(args[2])
+			if which := strings.ToUpper(args[2]); which == "TAIL" || which == "OLDEST" {
+				at, err = c.bound(cmd.Context(), which, strings.ToUpper(args[1]))
+			}
 			if err != nil {
 				return err
 			}

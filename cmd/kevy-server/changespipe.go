@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -55,7 +57,7 @@ func pipeCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 		Short:   "Carry changes into another system",
 		Long:    strings.ReplaceAll(pipeLong, "@TARGETS", pipe.Targets),
 		Example: pipeExamples,
-		Args:    cobra.NoArgs,
+		Args:    optionsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runPipe(cmd, c, &s, &f, stdout, stderr)
 		},
@@ -129,6 +131,9 @@ func runPipe(cmd *cobra.Command, c *connection, s *selection, f *pipeFlags, stdo
 	if err := f.parseTo(target); err != nil {
 		return err
 	}
+	if f.comesBack(target.URL, c.addr, s) {
+		return errors.New("--to is the server that is read, so what the pipe writes there would come back to it, for ever: name another with --to, or read another with -h and -p")
+	}
 	if o.Sink, err = pipe.Open(target); err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
@@ -169,6 +174,27 @@ func (f *pipeFlags) parseTo(target *pipe.Target) error {
 		target.Options.Add(name, value)
 	}
 	return nil
+}
+
+// comesBack reports whether a pipe is sure to read what it writes: the target is
+// called what the source is. Some keys under other names, or those of a database in
+// another one, may be meant.
+func (f *pipeFlags) comesBack(to *url.URL, source string, s *selection) bool {
+	if to.Scheme != "redis" && to.Scheme != "rediss" {
+		return false
+	}
+	filtered := len(s.prefixes)+len(s.matches)+len(s.regexes) > 0
+	if db := strings.Trim(to.Path, "/"); filtered && len(f.rewrite) > 0 || db != "" && db != s.db {
+		return false
+	}
+	place := func(host, port string) string {
+		if host == "localhost" || host == "::1" {
+			host = "127.0.0.1"
+		}
+		return net.JoinHostPort(host, cmp.Or(port, "6379"))
+	}
+	host, port, err := net.SplitHostPort(source)
+	return err == nil && place(host, port) == place(to.Hostname(), to.Port())
 }
 
 // shards names the streams of all shards.

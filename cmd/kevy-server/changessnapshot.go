@@ -32,11 +32,11 @@ func snapshotCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 	var s selection
 	var format string
 	cmd := &cobra.Command{
-		Use:     "snapshot [filters] [--format resp|json|text]",
+		Use:     "snapshot [filters] [--format NAME]",
 		Short:   "Write the state as of one moment",
 		Long:    snapshotLong,
 		Example: snapshotExamples,
-		Args:    cobra.NoArgs,
+		Args:    optionsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options, err := c.options(&s)
 			if err != nil {
@@ -48,6 +48,9 @@ func snapshotCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if err := c.reach(ctx); err != nil {
+				return err
+			}
 			options.Start = changes.Snapshot
 			options.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			out := bufio.NewWriterSize(stdout, 256<<10)
@@ -66,7 +69,8 @@ func snapshotCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 			if err := out.Flush(); err != nil {
 				return fmt.Errorf("the output: %w", err)
 			}
-			fmt.Fprintf(stderr, "%s; what follows: kevy-server changes tail --stream %s --from %v\n", counted(int64(t.frames), "op"), options.Streams[0], t.end)
+			fmt.Fprintf(stderr, "%s; what follows: kevy-server changes tail --addr %s --stream %s --from %v%s\n",
+				counted(int64(t.frames), "op"), c.addr, options.Streams[0], t.end, s.words())
 			return nil
 		},
 	}

@@ -40,11 +40,11 @@ func tailCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 	var count uint64
 	var noFollow bool
 	cmd := &cobra.Command{
-		Use:     "tail [--from WHERE] [filters] [--format text|json|resp] [--count N] [--no-follow]",
+		Use:     "tail [--from WHERE] [filters] [--format NAME] [--count N] [--no-follow]",
 		Short:   "Show changes as they are committed",
 		Long:    tailLong,
 		Example: tailExamples,
-		Args:    cobra.NoArgs,
+		Args:    optionsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options, err := c.options(&s)
 			if err != nil {
@@ -59,9 +59,12 @@ func tailCommand(c *connection, stdout, stderr io.Writer) *cobra.Command {
 			if options.Start, err = startFrom(ctx, c, options.Streams[0], from); err != nil {
 				return err
 			}
+			if err := c.reach(ctx); err != nil {
+				return err
+			}
 			t := &tail{out: stdout, format: form, most: count}
 			if noFollow {
-				if t.until, err = c.tail(ctx, options.Streams[0]); err != nil {
+				if t.until, err = c.bound(ctx, "TAIL", options.Streams[0]); err != nil {
 					return err
 				}
 			}
@@ -89,14 +92,14 @@ func tailFormat(name string, out io.Writer, addr string) (pipe.Format, error) {
 	return pipe.NewFormat(name, addr, server.Version())
 }
 
-// tail asks where a stream ends.
-func (c *connection) tail(ctx context.Context, stream string) (changes.Cursor, error) {
+// bound asks where a stream ends (TAIL), or begins (OLDEST).
+func (c *connection) bound(ctx context.Context, which, stream string) (changes.Cursor, error) {
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return changes.Cursor{}, err
 	}
 	defer conn.Close()
-	r, err := conn.Call("CHANGES", "TAIL", stream)
+	r, err := conn.Call("CHANGES", which, stream)
 	if err != nil {
 		return changes.Cursor{}, c.explain(err)
 	}
