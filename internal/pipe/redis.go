@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kevy/changes"
+	"kevy/internal/backoff"
 	"kevy/internal/client"
 	"kevy/resp"
 )
@@ -203,7 +204,7 @@ func (s *redisSink) drop() {
 // connect connects, learns what the target can, and watches and reads the
 // state. It tries until ctx ends, or the target refuses for good.
 func (s *redisSink) connect(ctx context.Context) (map[string]string, error) {
-	var b backoff
+	var b backoff.Backoff
 	for {
 		s.drop()
 		state, err := s.connectOnce(ctx)
@@ -218,7 +219,7 @@ func (s *redisSink) connect(ctx context.Context) (map[string]string, error) {
 			return nil, fmt.Errorf("the target %s refuses: %w", s.dial.Addr, err)
 		}
 		s.log.Warn("the target cannot be reached; trying again", "target", s.dial.Addr, "error", err)
-		if err := b.wait(ctx, 0); err != nil {
+		if err := b.Wait(ctx, 0); err != nil {
 			return nil, err
 		}
 	}

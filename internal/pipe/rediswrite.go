@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kevy/changes"
+	"kevy/internal/backoff"
 )
 
 // work is what goes into one transaction.
@@ -185,7 +186,7 @@ func (s *redisSink) exec(ctx context.Context, w *work) error {
 	if len(w.ops) == 0 && w.position == s.position && s.known {
 		return nil
 	}
-	var b backoff
+	var b backoff.Backoff
 	for {
 		err := errNotConnected
 		if s.conn != nil {
@@ -219,7 +220,7 @@ var errNotConnected = errors.New("not connected")
 
 // again connects for another attempt, after a pause if the one before has failed,
 // with err, and returns the state. An error of the target that stays is final.
-func (s *redisSink) again(ctx context.Context, b *backoff, err error, what string) (map[string]string, error) {
+func (s *redisSink) again(ctx context.Context, b *backoff.Backoff, err error, what string) (map[string]string, error) {
 	s.drop()
 	switch {
 	case ctx.Err() != nil:
@@ -229,7 +230,7 @@ func (s *redisSink) again(ctx context.Context, b *backoff, err error, what strin
 	}
 	if err != errNotConnected {
 		s.log.Warn(what+"; trying again", "target", s.dial.Addr, "error", err)
-		if err := b.wait(ctx, 0); err != nil {
+		if err := b.Wait(ctx, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -447,7 +448,7 @@ func texts(keys [][]byte) []string {
 // scan calls visit with the pipe's keys in a database, or in all (-1), as many
 // at once as a step finds. A lost connection begins it anew.
 func (s *redisSink) scan(ctx context.Context, db int, visit func(db int, keys [][]byte) error) error {
-	var b backoff
+	var b backoff.Backoff
 	for {
 		err := errNotConnected
 		if s.conn != nil {

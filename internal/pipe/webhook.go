@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"kevy/changes"
+	"kevy/internal/backoff"
 )
 
 // What a webhook's requests say of themselves.
@@ -186,7 +187,7 @@ func (s *webhookSink) post(ctx context.Context, stream, batch, cursor string) er
 	if len(s.body) == 0 {
 		return nil
 	}
-	var b backoff
+	var b backoff.Backoff
 	for {
 		wait, err := s.postOnce(ctx, stream, batch, cursor)
 		if err == nil {
@@ -200,7 +201,7 @@ func (s *webhookSink) post(ctx context.Context, stream, batch, cursor string) er
 			return err
 		}
 		s.log.Warn("a batch was not taken; trying again", "url", s.url, "batch", batch, "error", err)
-		if err := b.wait(ctx, wait); err != nil {
+		if err := b.Wait(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"kevy/changes"
+	"kevy/internal/backoff"
 )
 
 const (
@@ -30,8 +31,8 @@ const (
 	// client, tries to say so to the brokers; they find out by themselves too.
 	abortPatience = time.Second
 
-	firstBackoff = 100 * time.Millisecond
-	maxBackoff   = 5 * time.Second
+	// maxBackoff is the longest wait between two attempts.
+	maxBackoff = 5 * time.Second
 )
 
 // Sink writes to one topic. It is used by one goroutine.
@@ -103,7 +104,7 @@ func (s *Sink) Resume(ctx context.Context) (map[string]changes.Cursor, bool, err
 
 // insist calls try until it succeeds, fails for good, or ctx ends.
 func (s *Sink) insist(ctx context.Context, try func() error) error {
-	backoff := firstBackoff
+	b := backoff.Backoff{Most: maxBackoff}
 	for {
 		err := try()
 		if err == nil {
@@ -116,11 +117,11 @@ func (s *Sink) insist(ctx context.Context, try func() error) error {
 		if permanent(err) {
 			return s.o.advise(err)
 		}
-		s.o.Logger.Warn("kafka: trying again", "topic", s.o.Topic, "in", backoff, "err", err)
-		if err := pause(ctx, backoff); err != nil {
+		wait := b.Next()
+		s.o.Logger.Warn("kafka: trying again", "topic", s.o.Topic, "in", wait, "err", err)
+		if err := backoff.Sleep(ctx, wait); err != nil {
 			return err
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

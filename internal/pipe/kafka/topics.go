@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"kevy/internal/backoff"
 )
 
 const (
@@ -54,7 +56,7 @@ func (o *Options) prepare(ctx context.Context, cl *kgo.Client, reopened bool) (t
 		case time.Now().After(deadline):
 			return topic{}, fmt.Errorf("the topics %s and %s were created and are still missing", o.Topic, o.Cursors)
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return topic{}, err
 		}
 	}
@@ -201,16 +203,4 @@ func (o *Options) checkPolicy(name, policy string) error {
 		return permanentf("the topic %s has cleanup.policy=%s: keys that nobody changes would go; make it compact, or say mode=history", name, policy)
 	}
 	return nil
-}
-
-// pause waits for d or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"kevy/changes"
+	"kevy/internal/backoff"
 )
 
 // publish stores messages, each once and in order.
@@ -197,7 +198,7 @@ func acknowledges(answer *natsgo.Msg, inbox string, seq uint64) error {
 
 // insist calls try until it succeeds, fails for good, or ctx ends.
 func (s *Sink) insist(ctx context.Context, try func() error) error {
-	backoff := firstBackoff
+	b := backoff.Backoff{Most: maxBackoff}
 	for {
 		err := try()
 		if err == nil {
@@ -211,15 +212,11 @@ func (s *Sink) insist(ctx context.Context, try func() error) error {
 		if err = s.judge(err); errors.As(err, new(permanentError)) {
 			return err
 		}
-		s.o.Logger.Warn("nats: trying again", "stream", s.o.Stream, "in", backoff, "err", err)
-		t := time.NewTimer(backoff)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
+		wait := b.Next()
+		s.o.Logger.Warn("nats: trying again", "stream", s.o.Stream, "in", wait, "err", err)
+		if err := backoff.Sleep(ctx, wait); err != nil {
+			return err
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

@@ -48,8 +48,7 @@ const (
 	connectTimeout = 5 * time.Second
 	requestTimeout = 5 * time.Second
 	ackTimeout     = 10 * time.Second
-	firstBackoff   = 100 * time.Millisecond
-	maxBackoff     = 5 * time.Second
+	maxBackoff     = 5 * time.Second // between two attempts
 )
 
 // Sink writes to one stream of JetStream. It is used by one goroutine.
