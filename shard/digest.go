@@ -32,11 +32,31 @@ func (d *Digest) add(sum *[sha256.Size]byte) {
 // Digester adds keys to a Digest. The zero value is ready; one goroutine at a
 // time may use it.
 type Digester struct {
+	// Pause, if set, is called after every pauseBytes or so of what is hashed, in the
+	// middle of large values too.
+	Pause func()
+
 	sum     Digest
+	since   int         // bytes hashed since the last Pause
 	h       gohash.Hash // of the key in hand
 	scratch []byte      // what h gets next
 	elem    []byte      // an element of the key
 	out     [sha256.Size]byte
+}
+
+const (
+	// pauseBytes is hashed in less than a tenth of a millisecond.
+	pauseBytes = 16 << 10
+	// hashBytes is what a hash costs beside its bytes, as so many of them.
+	hashBytes = 64
+)
+
+// hashed counts so many bytes towards the next pause.
+func (d *Digester) hashed(n int) {
+	if d.since += n; d.since >= pauseBytes && d.Pause != nil {
+		d.since = 0
+		d.Pause()
+	}
 }
 
 // Sum returns the digest of what was added.
@@ -70,6 +90,7 @@ func (d *Digester) part(b []byte) {
 	if len(b) > maxScratchBytes {
 		d.flush()
 		d.h.Write(b)
+		d.hashed(len(b))
 		return
 	}
 	d.scratch = append(d.scratch, b...)
@@ -86,6 +107,7 @@ func (d *Digester) text(s string) {
 
 func (d *Digester) flush() {
 	d.h.Write(d.scratch)
+	d.hashed(len(d.scratch))
 	d.scratch = d.scratch[:0]
 }
 
@@ -134,6 +156,7 @@ func (d *Digester) key(e *ds.Entry) [sha256.Size]byte {
 	}
 	d.flush()
 	d.h.Sum(d.out[:0])
+	d.hashed(hashBytes)
 	return d.out
 }
 
@@ -147,6 +170,7 @@ func (d *Digester) element(sum *Digest, name []byte, more func(b []byte) []byte)
 	}
 	one := sha256.Sum256(b)
 	sum.add(&one)
+	d.hashed(len(b) + hashBytes)
 	if cap(b) > 16*maxScratchBytes {
 		b = nil
 	}

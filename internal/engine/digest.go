@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"runtime"
 
 	"kevy/feed"
 	"kevy/internal/ds"
@@ -34,7 +35,9 @@ func (e *Engine) Digest(ctx context.Context, stream, db int, prefix []byte) (at 
 	snap := e.set.FreezeDB(shards, db)
 	e.set.Unlock(shards)
 
-	var d shard.Digester
+	// Otherwise those that serve clients would get the processor when the runtime
+	// takes it away, which is after 10 ms.
+	d := shard.Digester{Pause: runtime.Gosched}
 	err = snap.Each(func(_, _ int, entry *ds.Entry) error {
 		if bytes.HasPrefix(entry.Key(), prefix) {
 			keys++

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,4 +140,46 @@ func BenchmarkDigest(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*keys), "ns/key")
+}
+
+// TestDigestGivesWay: where there is one processor, those that serve clients get it
+// many times during a digest, in the middle of a large value too.
+func TestDigestGivesWay(t *testing.T) {
+	e := mustOpen(t, Options{FS: vfs.NewMem(), Dir: "data", Shards: 1, DBs: 1})
+	defer mustClose(t, e)
+	tx := e.NewTx()
+	e.set.Lock(e.all)
+	tx.Begin(e.all, 0, e.NowMs())
+	for i := range 10_000 {
+		name := fmt.Appendf(nil, "member%d", i)
+		tx.Set(name, make([]byte, 100), 0)
+		_, _ = tx.SAdd([]byte("set"), name)
+	}
+	e.Commit(tx)
+	tx.End()
+	e.set.Unlock(e.all)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var turns atomic.Int64
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				turns.Add(1)
+				runtime.Gosched()
+			}
+		}
+	})
+	_, keys, _, err := e.Digest(context.Background(), 0, 0, nil)
+	close(stop)
+	wg.Wait()
+	if err != nil || keys != 10_001 {
+		t.Fatal(keys, err)
+	}
+	if n := turns.Load(); n < 80 {
+		t.Errorf("others had %d turns", n)
+	}
 }
