@@ -4,10 +4,14 @@ import "kevy/persist"
 
 // tend moves holds of streams in which nothing happens along with the log, breaks
 // those that keep too much and writes what has changed. retained is the floor
-// that the retention asks for, 0 if it keeps all.
-func (h *Holds) tend(retained uint64) {
+// that the retention asks for, 0 if it keeps all; mayGive says that no other room
+// was made on a disk that is full.
+func (h *Holds) tend(retained uint64, mayGive bool) {
 	h.mu.Lock()
-	gives := h.givesWay(retained)
+	var gives uint64
+	if mayGive {
+		gives = h.givesWay(retained)
+	}
 	for name, c := range h.consumers {
 		for stream, hd := range c.streams {
 			switch {

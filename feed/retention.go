@@ -6,7 +6,7 @@ import "time"
 // what readers hold that did not come back. It is called every second or so.
 func (s *Source) Tend(nowMs int64) {
 	s.cache.expire()
-	s.snapshots.tend()
+	madeRoom := s.snapshots.tend()
 	last, before := s.archive.Last(), time.Now().Add(-maxFollowedIdle)
 	s.followers.each(func(f *Follower) { f.place.expire(last, before) })
 	floor := s.floor(nowMs)
@@ -15,7 +15,7 @@ func (s *Source) Tend(nowMs int64) {
 		floor = min(floor, s.archive.Durable()+1)
 	}
 	if h := s.holds.Load(); h != nil {
-		h.tend(floor)
+		h.tend(floor, !madeRoom)
 	}
 	if floor > 0 {
 		s.pins.setFloor(s.archive, floor)

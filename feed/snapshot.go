@@ -30,6 +30,9 @@ var (
 	// ErrNoSnapshot answers a token that resumes nothing.
 	ErrNoSnapshot  = errors.New("no such snapshot: it can be resumed for a minute after the connection was lost, and by this run of the server; subscribe with SNAPSHOT alone")
 	errOtherFilter = errors.New("the snapshot was begun with another database or other key filters")
+	// ErrSnapshotDiskFull ends a snapshot because the log could not be written for
+	// want of room.
+	ErrSnapshotDiskFull = errors.New("the snapshot is given up: the disk is full; make room, then subscribe with SNAPSHOT again")
 	// errSnapshotOver ends a snapshot that nobody has resumed.
 	errSnapshotOver = errors.New("the snapshot is over")
 )
@@ -73,7 +76,10 @@ type SnapshotOptions struct {
 	Spool   persist.SpoolOptions
 	// MaxLogBytes bounds the log that is kept for one snapshot; 0 sets no limit.
 	MaxLogBytes int64
-	Logger      *slog.Logger
+	// DiskFull reports whether the log cannot be written for want of room; nil if it
+	// always can.
+	DiskFull func() bool
+	Logger   *slog.Logger
 }
 
 // snapshots are those of a source. One is written at a time, and who asks for one
@@ -382,13 +388,16 @@ func (ss *snapshots) leave(sn *snapshot, all bool) {
 	}
 }
 
-// tend ends the snapshots that nobody reads, and those that cost too much.
-func (ss *snapshots) tend() {
+// tend ends the snapshots that nobody reads, those that cost too much and, while
+// the disk is full, the oldest one: its file goes, and the log that it keeps. It
+// reports whether that made room.
+func (ss *snapshots) tend() (madeRoom bool) {
 	type ending struct {
 		sn  *snapshot
 		err error
 	}
 	var due []ending
+	full := ss.opt.DiskFull != nil && ss.opt.DiskFull()
 	ss.mu.Lock()
 	for _, sn := range ss.alive {
 		if sn.spool == nil {
@@ -400,16 +409,19 @@ func (ss *snapshots) tend() {
 			due = append(due, ending{sn, errSnapshotOver})
 		case limit > 0 && bytes > limit:
 			due = append(due, ending{sn, &SnapshotCostError{Bytes: bytes, Limit: limit}})
+		case full && !madeRoom:
+			due = append(due, ending{sn, ErrSnapshotDiskFull})
+			madeRoom = true
 		}
 	}
 	ss.mu.Unlock()
 	for _, e := range due {
-		var cost *SnapshotCostError
-		if errors.As(e.err, &cost) {
-			ss.opt.Logger.Warn("a snapshot that readers of the feed take, or may resume, is given up", "log_bytes", cost.Bytes, "limit", cost.Limit)
+		if e.err != errSnapshotOver {
+			ss.opt.Logger.Warn("a snapshot that readers of the feed take, or may resume, is given up", "error", e.err)
 		}
 		ss.end(e.sn, e.err)
 	}
+	return madeRoom
 }
 
 // close ends all snapshots and waits for the one that is written.

@@ -26,10 +26,13 @@ func (e *Engine) readHolds() (persist.Holds, error) {
 func (e *Engine) openHolds(holds persist.Holds) error {
 	return e.source.OpenHolds(feed.HoldOptions{
 		MaxBytes: e.opt.FeedHoldBytes, NowMs: e.opt.NowMs, Logger: e.opt.Logger,
-		DiskFull: func() bool { return errors.Is(e.log.Err(), syscall.ENOSPC) },
+		DiskFull: e.diskFull,
 		Save:     func(h persist.Holds) error { return persist.WriteHolds(e.opt.FS, e.opt.Dir, e.set.Shards(), h) },
 	}, holds)
 }
+
+// diskFull reports whether the log cannot be written for want of room.
+func (e *Engine) diskFull() bool { return e.log != nil && errors.Is(e.log.Err(), syscall.ENOSPC) }
 
 // saveHolds writes the moves of holds that are not on disk yet.
 func (e *Engine) saveHolds() error {

@@ -580,24 +580,7 @@ func TestHoldsGiveWayOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		fs.SetQuota(fs.Used() + 20<<10)
-		for range 40 {
-			tx := e.NewTx()
-			for range 10 {
-				if e.Admit() != nil {
-					break // until room was made
-				}
-				e.set.Lock(e.all)
-				tx.Begin(e.all, 0, e.NowMs())
-				tx.Set([]byte("k"), bytes.Repeat([]byte("v"), 200), 0)
-				e.Commit(tx)
-				tx.End()
-				e.set.Unlock(e.all)
-			}
-			time.Sleep(time.Second)
-		}
-		if err := e.log.Err(); err != nil {
-			t.Errorf("writes do not go on: %v", err)
-		}
+		writeOnFullDisk(t, e)
 		for _, info := range e.source.Holds().List(-1) {
 			want := map[string]persist.Broken{"far": persist.BrokenDiskFull, "near": persist.NotBroken}[info.Name]
 			if info.Broken != want {
@@ -606,6 +589,73 @@ func TestHoldsGiveWayOnAFullDisk(t *testing.T) {
 		}
 		mustClose(t, e)
 	})
+}
+
+// What a snapshot keeps for readers that do not read gives way before any hold: its
+// readers can begin anew.
+func TestSnapshotsGiveWayOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		opt := holdOptions(fs)
+		opt.SegmentBytes = 32 << 10
+		e := mustOpen(t, opt)
+		all := e.source.All()
+		setMany(t, e, 100, "v")
+		r, err := e.source.Snapshot(all, nil)
+		if err == nil {
+			err = r.Wait(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		setMany(t, e, 2000, strings.Repeat("v", 50))
+		if err := e.Rewrite(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if err := e.source.Holds().Set("near", all, e.source.Tail(all), 0); err != nil {
+			t.Fatal(err)
+		}
+		fs.SetQuota(fs.Used() + 20<<10)
+		writeOnFullDisk(t, e)
+		if _, err := readOn(r); !errors.Is(err, feed.ErrSnapshotDiskFull) {
+			t.Errorf("the snapshot ends with %v", err)
+		}
+		if left := len(e.source.Snapshots()); left > 0 {
+			t.Errorf("there are %d snapshots", left)
+		}
+		for _, info := range e.source.Holds().List(-1) {
+			if info.Broken != persist.NotBroken {
+				t.Errorf("%+v", info)
+			}
+		}
+		mustClose(t, e)
+	})
+}
+
+// writeOnFullDisk writes for a while, ten commits a second where they are let in,
+// and fails the test if that ends in a log that cannot be written.
+func writeOnFullDisk(t *testing.T, e *Engine) {
+	t.Helper()
+	tx := e.NewTx()
+	for range 40 {
+		for range 10 {
+			if e.Admit() != nil {
+				break // until room was made
+			}
+			e.set.Lock(e.all)
+			tx.Begin(e.all, 0, e.NowMs())
+			tx.Set([]byte("k"), bytes.Repeat([]byte("v"), 200), 0)
+			e.Commit(tx)
+			tx.End()
+			e.set.Unlock(e.all)
+		}
+		time.Sleep(time.Second)
+	}
+	if err := e.log.Err(); err != nil {
+		t.Errorf("writes do not go on: %v", err)
+	}
 }
 
 func holdOptions(fs vfs.FS) Options {

@@ -26,7 +26,7 @@ func (e *Engine) openSnapshots() {
 		spool.Dir, spool.Unnamed = os.TempDir(), true
 	}
 	e.source.OpenSnapshots(feed.SnapshotOptions{
-		Freezer: freezer{e}, Spool: spool, MaxLogBytes: e.opt.SnapshotLogBytes, Logger: e.opt.Logger,
+		Freezer: freezer{e}, Spool: spool, MaxLogBytes: e.opt.SnapshotLogBytes, DiskFull: e.diskFull, Logger: e.opt.Logger,
 	})
 }
 
