@@ -34,9 +34,9 @@ type Batch struct {
 	recs []frameRecord
 	buf  []byte // the bytes of all frames
 
-	large *largeCommit
-	scan  *scan // of large
-	place place // where scan goes then
+	large  *largeCommit
+	scan   *scan  // of large
+	keeper keeper // where scan goes then
 }
 
 // frameRecord is a frame whose bytes end at end in the batch's buffer and begin
@@ -138,8 +138,8 @@ func (b *Batch) eachOfLarge(fn func(*Frame) error) error {
 // again is released by that.
 func (b *Batch) Release() {
 	if b.scan != nil {
-		b.place.put(b.scan)
-		b.scan, b.large, b.place = nil, nil, nil
+		b.keeper.put(b.scan)
+		b.scan, b.large, b.keeper = nil, nil, nil
 	}
 	if cap(b.buf) > maxKeptBytes {
 		b.buf = nil

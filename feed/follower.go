@@ -38,7 +38,7 @@ func (s *Source) Follow(req Request) (*Follower, error) {
 	}
 	req.Block, req.Strict, req.Bytes = 0, false, min(req.bytes(), MaxFollowedBytes)
 	f := &Follower{source: s, req: req, done: req.Cursor}
-	f.rd = read{source: s, place: &f.place, req: &f.req, filter: req.Filter, bytes: req.bytes(), large: followedCommitBytes, at: req.Cursor}
+	f.rd = read{source: s, keeper: &f.place, req: &f.req, filter: req.Filter, bytes: req.bytes(), large: followedCommitBytes, at: req.Cursor}
 	// Without a frame wanted, a look takes the place and nothing else.
 	var nothing Batch
 	f.rd.batch = &nothing

@@ -206,7 +206,7 @@ func (h *Holds) Set(name string, stream int, at Cursor, epoch uint64) error {
 	// Nothing is let go while the place is sought.
 	all := h.source.Pin(1)
 	defer all.Release()
-	lsn, err := h.source.placeOf(stream, at)
+	lsn, err := h.source.lsnOf(stream, at)
 	if err != nil {
 		return err
 	}

@@ -222,8 +222,8 @@ func (sc *scan) count(lsn uint64) (frames uint64, err error) {
 	return sc.pos.offset - before, nil
 }
 
-// place is where a scan is kept between two reads.
-type place interface {
+// keeper keeps scans between two reads.
+type keeper interface {
 	// take returns a scan that stands at the cursor, nil if there is none. It is the
 	// caller's from then on.
 	take(stream int, at Cursor) *scan

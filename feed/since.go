@@ -75,7 +75,7 @@ func (s *Source) Since(ctx context.Context, req *Request, b *Batch) error {
 		return ErrNeedsLog
 	}
 	rd := read{
-		source: s, place: &s.cache, req: req, batch: b, filter: req.Filter,
+		source: s, keeper: &s.cache, req: req, batch: b, filter: req.Filter,
 		count: req.count(), bytes: req.bytes(), large: largeCommitBytes, at: req.Cursor,
 	}
 	var deadline time.Time
@@ -99,7 +99,7 @@ func (s *Source) Since(ctx context.Context, req *Request, b *Batch) error {
 // read is one read on its way.
 type read struct {
 	source       *Source
-	place        place
+	keeper       keeper
 	req          *Request
 	batch        *Batch
 	filter       *Filter
@@ -154,9 +154,9 @@ func (rd *read) once() (again bool, err error) {
 	rd.at.Offset = max(rd.at.Offset, sc.pos.offset)
 	b.Generation, b.Next, b.CompleteLSN = g.number, rd.at.Offset, sc.pos.lsn-1
 	if b.large != nil {
-		b.scan, b.place = sc, rd.place
+		b.scan, b.keeper = sc, rd.keeper
 	} else {
-		rd.place.put(sc)
+		rd.keeper.put(sc)
 	}
 	atEnd := g.ended && rd.at.Offset == g.end
 	return b.Len() == 0 && !atEnd && !rd.stopped(), nil
@@ -170,7 +170,7 @@ func (rd *read) stopped() bool {
 // look collects frames and returns the scan that did, standing behind them.
 func (rd *read) look(g *generation) (*scan, error) {
 	s := rd.source
-	sc := rd.place.take(rd.req.Stream, rd.at)
+	sc := rd.keeper.take(rd.req.Stream, rd.at)
 	for fresh := sc == nil; ; fresh = true {
 		if fresh {
 			var err error
@@ -396,7 +396,7 @@ func (s *Source) completeError(stream int, strict bool, err error) error {
 func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err error) {
 	b.Release()
 	req := Request{Stream: stream, Cursor: at}
-	rd := read{source: s, place: &s.cache, req: &req, batch: b, count: 1, bytes: MaxBytes, large: largeCommitBytes, at: at}
+	rd := read{source: s, keeper: &s.cache, req: &req, batch: b, count: 1, bytes: MaxBytes, large: largeCommitBytes, at: at}
 	g, err := s.view.Load().locate(stream, at)
 	switch {
 	case err != nil:
@@ -423,7 +423,7 @@ func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err e
 	}
 	b.Generation, b.Next, b.CompleteLSN = g.number, sc.pos.offset, sc.pos.lsn-1
 	if b.large != nil {
-		b.scan, b.place = sc, rd.place
+		b.scan, b.keeper = sc, rd.keeper
 		return b.large.first, b.large.last, nil
 	}
 	s.cache.put(sc)

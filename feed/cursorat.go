@@ -8,6 +8,13 @@ func (s *Source) Oldest(stream int) (Cursor, error) {
 	return s.cursorOf(stream, func() (uint64, error) { return s.archive.OldestLSN(), nil })
 }
 
+// At returns the first cursor of a stream, in the order of the log, whose frame
+// was stamped at or after a time in unix milliseconds: the oldest one that is
+// served if all were, the tail if none was.
+func (s *Source) At(stream int, unixMs int64) (Cursor, error) {
+	return s.cursorOf(stream, func() (uint64, error) { return s.archive.FirstAt(unixMs) })
+}
+
 // cursorOf returns the cursor at the LSN that find returns, which is asked again
 // if the log is shortened meanwhile.
 func (s *Source) cursorOf(stream int, find func() (uint64, error)) (Cursor, error) {

@@ -1,8 +1,8 @@
 package feed
 
-// placeOf returns the LSN of an op before which nothing is needed to serve what
+// lsnOf returns the LSN of an op before which nothing is needed to serve what
 // follows a cursor. The errors are those of Since.
-func (s *Source) placeOf(stream int, at Cursor) (lsn uint64, err error) {
+func (s *Source) lsnOf(stream int, at Cursor) (lsn uint64, err error) {
 	if lsn, ok := s.caughtUp(stream, at); ok {
 		return lsn, nil
 	}
@@ -61,11 +61,4 @@ func (s *Source) firstBehind(stream int, at Cursor) (lsn uint64, unixMs int64, e
 		}
 		return sc.pos.lsn, unixMs, nil
 	}
-}
-
-// At returns the first cursor of a stream, in the order of the log, whose frame
-// was stamped at or after a time in unix milliseconds: the oldest one that is
-// served if all were, the tail if none was.
-func (s *Source) At(stream int, unixMs int64) (Cursor, error) {
-	return s.cursorOf(stream, func() (uint64, error) { return s.archive.FirstAt(unixMs) })
 }
