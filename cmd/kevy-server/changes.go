@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -184,11 +185,16 @@ func (c *connection) dial(ctx context.Context) (*client.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := client.Dial(ctx, client.Options{Addr: c.addr, Username: c.user, Password: c.password, TLS: config})
+	conn, err := client.Dial(ctx, client.Options{Addr: c.addr, TLS: config})
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	if _, err := conn.Call("HELLO", "3"); err != nil {
+	// As consumers log in: a server without passwords takes any, but has no AUTH.
+	hello := []string{"HELLO", "3"}
+	if c.password != "" {
+		hello = append(hello, "AUTH", cmp.Or(c.user, "default"), c.password)
+	}
+	if _, err := conn.Call(hello...); err != nil {
 		return nil, errors.Join(c.explain(err), conn.Close())
 	}
 	return conn, nil
@@ -202,6 +208,9 @@ func (c *connection) reach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := conn.Call("CHANGES", "SHARDS"); err != nil {
+		return errors.Join(c.explain(err), conn.Close())
+	}
 	return conn.Close()
 }
 
@@ -212,6 +221,12 @@ func (c *connection) explain(err error) error {
 		var network *net.OpError
 		if errors.As(err, &network) && network.Op == "dial" {
 			return fmt.Errorf("no server at %s: %w; start one (kevy-server), or name another with -h and -p", c.addr, err)
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			if c.tls {
+				return fmt.Errorf("no answer from %s: leave out --tls if the server speaks none: %w", c.addr, err)
+			}
+			return fmt.Errorf("no answer from %s: %w; is a server there, and does it speak TLS (--tls)?", c.addr, err)
 		}
 		if errors.Is(err, resp.ErrReply) {
 			return fmt.Errorf("what listens at %s does not speak the protocol of Redis: name the server's port, not that of HTTP, and --tls if it speaks TLS: %w", c.addr, err)

@@ -158,6 +158,28 @@ func TestShellWord(t *testing.T) {
 	}
 }
 
+// A password may be in the environment for another server: one that asks for none takes it.
+func TestPasswordThatNobodyAskedFor(t *testing.T) {
+	s, c := startSource(t)
+	do(t, c, "SET a 1")
+	t.Setenv("REDISCLI_AUTH", "geheim")
+	for _, args := range [][]string{{"info"}, {"tail", "--no-follow", "--from", "oldest"}, {"snapshot"}, {"hold", "list"}} {
+		if _, _, err := execute(t.Context(), append(append([]string{"changes"}, args...), "--addr="+s.Addr())...); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// A server that is a Redis, and no kevy-server, is called so by all that read.
+func TestRedisHasNoFeed(t *testing.T) {
+	s := process.Start(t, process.Oracle(t), process.Config{})
+	for _, sub := range []string{"tail", "snapshot", "info"} {
+		if _, _, err := execute(t.Context(), "changes", sub, "--addr="+s.Addr()); err == nil || !strings.Contains(err.Error(), "has no CHANGES, so it is no kevy-server") {
+			t.Errorf("%s: %v", sub, err)
+		}
+	}
+}
+
 // What listens there may be something else altogether.
 func TestNoRedisThere(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
