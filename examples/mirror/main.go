@@ -41,7 +41,10 @@ func main() {
 	go func() {
 		for ctx.Err() == nil {
 			report, err := m.prove(ctx, client)
-			fmt.Println(report, err)
+			if err != nil {
+				report = err.Error()
+			}
+			fmt.Println(report)
 			time.Sleep(time.Second)
 		}
 	}()

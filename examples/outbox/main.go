@@ -20,6 +20,7 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
@@ -43,6 +44,9 @@ func main() {
 // deliver runs until ctx ends. pause is how long to wait before an event that was
 // not taken is sent again.
 func deliver(ctx context.Context, addr, to, cursors string, pause time.Duration, logger *slog.Logger) error {
+	if u, err := url.Parse(to); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("-to takes the URL that events are sent to, http://… or https://…, not %q", to)
+	}
 	store, err := changes.OpenFileStore(cursors)
 	if err != nil {
 		return err

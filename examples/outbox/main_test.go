@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -114,5 +115,15 @@ func TestOutbox(t *testing.T) {
 	defer r.mu.Unlock()
 	if !slices.Equal(r.keys, want) {
 		t.Errorf("%d events arrived, %d times one again:\n%q", len(r.keys), r.again, r.keys)
+	}
+}
+
+// Without a receiver nothing begins: events would wait for ever.
+func TestNoReceiver(t *testing.T) {
+	for _, to := range []string{"", "localhost:8080/events", "ftp://x/"} {
+		file := filepath.Join(t.TempDir(), "cursors")
+		if err := deliver(t.Context(), "127.0.0.1:1", to, file, time.Millisecond, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "-to takes the URL") {
+			t.Errorf("%q: %v", to, err)
+		}
 	}
 }
