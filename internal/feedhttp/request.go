@@ -215,6 +215,11 @@ func (s *Server) parseOptions(values url.Values) (*changes.Options, error) {
 				if err := one(values, name, &text); err != nil {
 					return nil, err
 				}
+				if v != "*" || name != "db" {
+					if _, err := parseNumber(name, v); err != nil {
+						return nil, err
+					}
+				}
 				add(name, v)
 			case "durable", "bytemode":
 				var on bool
