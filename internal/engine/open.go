@@ -318,6 +318,8 @@ func (e *Engine) logReport() {
 		e.opt.Logger.Info("put in order", "what", n)
 	}
 	switch {
+	case e.opt.NoFeed:
+		e.opt.Logger.Info("the feed is off: nothing can be followed until a start with feed yes")
 	case r.New && !r.Log.Foreign:
 		e.opt.Logger.Info("a new store: the feed begins")
 	case !r.Resumed:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -422,4 +423,22 @@ func manifestOf(t *testing.T, shards int) []byte {
 		t.Fatal(err)
 	}
 	return []byte(readAll(t, fs, "data/MANIFEST"))
+}
+
+// Who starts without a feed is told so, and not that it begins.
+func TestLogWithoutFeed(t *testing.T) {
+	opt := small(vfs.NewMem())
+	for range 2 {
+		for _, noFeed := range []bool{true, false} {
+			var log bytes.Buffer
+			opt.NoFeed, opt.Logger = noFeed, slog.New(slog.NewTextHandler(&log, nil))
+			if err := mustOpen(t, opt).Close(); err != nil {
+				t.Fatal(err)
+			}
+			off, on := strings.Contains(log.String(), "the feed is off"), strings.Contains(log.String(), "the feed begins")
+			if off != noFeed || on == noFeed {
+				t.Errorf("without a feed %v: %s", noFeed, log.String())
+			}
+		}
+	}
 }
