@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"sort"
 	"time"
 
+	"kevy/internal/alarm"
 	"kevy/internal/op"
 	"kevy/persist"
 )
@@ -21,8 +21,9 @@ type SnapshotReader struct {
 	filter   *Filter
 	print    string // of the filter
 	parts    *persist.SpoolReader
-	all      bool // was read
-	durable  bool // the cut was seen to be fsynced
+	rest     *alarm.Rest // while parts are read
+	all      bool        // was read
+	durable  bool        // the cut was seen to be fsynced
 	closed   bool
 
 	n        uint64 // of the last message
@@ -122,7 +123,15 @@ func (r *SnapshotReader) shard() int {
 func (r *SnapshotReader) Close() {
 	if !r.closed {
 		r.closed = true
+		r.endRest()
 		r.source.snapshots.leave(r.snapshot, r.all)
+	}
+}
+
+func (r *SnapshotReader) endRest() {
+	if r.rest != nil {
+		r.rest.Close()
+		r.rest = nil
 	}
 }
 
@@ -170,6 +179,7 @@ func (r *SnapshotReader) next(ctx context.Context, durable bool, m *SnapshotMess
 			return false, err
 		case part == nil && r.ops == 0:
 			r.all = true
+			r.endRest()
 			return false, nil
 		case part == nil, r.ops > 0 && part.DB != r.db:
 			r.message(m, r.gathered)
@@ -177,7 +187,10 @@ func (r *SnapshotReader) next(ctx context.Context, durable bool, m *SnapshotMess
 		}
 		r.parts.Take()
 		r.taken = part.N
-		runtime.Gosched() // a part is a while; whoever serves clients goes first
+		if r.rest == nil {
+			r.rest = alarm.NewRest(nil)
+		}
+		r.rest.Look()
 		switch {
 		case !r.filter.passesDB(part.DB):
 		case r.filter == nil || !r.filter.selectsKeys():

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"runtime"
 
 	"kevy/feed"
 	"kevy/internal/ds"
@@ -35,10 +34,10 @@ func (e *Engine) Digest(ctx context.Context, stream, db int, prefix []byte) (at 
 	snap := e.set.FreezeDB(shards, db)
 	e.set.Unlock(shards)
 
-	// Otherwise those that serve clients would get the processor when the runtime
-	// takes it away, which is after 10 ms.
-	d := shard.Digester{Pause: runtime.Gosched}
-	err = snap.Each(func(_, _ int, entry *ds.Entry) error {
+	rest := e.newRest()
+	defer rest.Close()
+	d := shard.Digester{Pause: rest.Look} // in large values
+	err = walk(snap, rest, func(_, _ int, entry *ds.Entry) error {
 		if bytes.HasPrefix(entry.Key(), prefix) {
 			keys++
 			d.AddKey(entry)

@@ -3,9 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
+	"kevy/internal/alarm"
 	"kevy/internal/ds"
 	"kevy/internal/op"
 	"kevy/shard"
@@ -108,12 +108,11 @@ func (e *Engine) writeBase(base baseWriter, snap *shard.Snapshot) error {
 	flush := func() error {
 		err := base.Write(payload, ops)
 		payload, ops = payload[:0], 0
-		// Otherwise those that serve clients would get the processor when the runtime
-		// takes it away, which is after 10 ms.
-		runtime.Gosched()
 		return err
 	}
-	err := snap.Each(func(keyDB, stream int, entry *ds.Entry) error {
+	rest := e.newRest()
+	defer rest.Close()
+	err := walk(snap, rest, func(keyDB, stream int, entry *ds.Entry) error {
 		if e.closing.Load() {
 			return errClosing
 		}
@@ -146,3 +145,20 @@ func (e *Engine) writeBase(base baseWriter, snap *shard.Snapshot) error {
 }
 
 var errClosing = errors.New("the store is closing")
+
+// newRest is for work over the whole keyspace.
+func (e *Engine) newRest() *alarm.Rest { return alarm.NewRest(e.log.Last) }
+
+// restKeys is how many keys are passed between two looks whether to rest.
+const restKeys = 32
+
+// walk is snap.Each with rests in between.
+func walk(snap *shard.Snapshot, rest *alarm.Rest, fn func(db, shard int, e *ds.Entry) error) error {
+	n := 0
+	return snap.Each(func(db, shard int, e *ds.Entry) error {
+		if n++; n%restKeys == 0 {
+			rest.Look()
+		}
+		return fn(db, shard, e)
+	})
+}

@@ -3,9 +3,9 @@ package engine
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"kevy/feed"
+	"kevy/internal/alarm"
 	"kevy/internal/ds"
 	"kevy/internal/op"
 	"kevy/persist"
@@ -64,8 +64,9 @@ const snapshotPartBytes = 32 << 10
 
 // Write implements feed.Frozen.
 func (f frozen) Write(add func(shard, db, ops int, payload []byte) error) error {
-	w := partWriter{add: add}
-	err := f.snap.Each(func(db, stream int, entry *ds.Entry) error {
+	w := partWriter{add: add, rest: f.e.newRest()}
+	defer w.rest.Close()
+	err := walk(f.snap, w.rest, func(db, stream int, entry *ds.Entry) error {
 		if f.e.closing.Load() {
 			return errClosing
 		}
@@ -89,6 +90,7 @@ func (f frozen) Write(add func(shard, db, ops int, payload []byte) error) error 
 // partWriter gathers ops of one shard and database.
 type partWriter struct {
 	add       func(shard, db, ops int, payload []byte) error
+	rest      *alarm.Rest
 	ops       op.Commit
 	shard, db int
 	err       error // the first one
@@ -103,7 +105,5 @@ func (w *partWriter) flush() {
 		w.err = w.add(w.shard, w.db, w.ops.Ops(), w.ops.Bytes())
 	}
 	w.ops.Reset()
-	// Otherwise those that serve clients would get the processor when the runtime
-	// takes it away, which is after 10 ms.
-	runtime.Gosched()
+	w.rest.Look() // a large value is many parts
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"sync"
 	"time"
+
+	"kevy/internal/alarm"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // none waits for it.
 type pacer struct {
 	mu      sync.Mutex
-	alarm   *alarm        // once it was needed; guarded by mu
+	alarm   *alarm.Alarm  // once it was needed; guarded by mu
 	beat    chan struct{} // closed at the next beat, nil if nobody waits; guarded by mu
 	waiting int           // for the next beat; guarded by mu
 	before  int           // for the last one; guarded by mu
@@ -29,11 +31,11 @@ func (p *pacer) next() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.alarm == nil {
-		p.alarm = newAlarm(p.ring)
+		p.alarm = alarm.New(p.ring)
 	}
 	if p.beat == nil {
 		p.beat = make(chan struct{})
-		p.alarm.set(paceOf(p.before))
+		p.alarm.Set(paceOf(p.before))
 	}
 	p.waiting++
 	return p.beat
@@ -56,9 +58,9 @@ func (p *pacer) ring() {
 // stop ends the pacer. Nobody may wait for it any more.
 func (p *pacer) stop() {
 	p.mu.Lock()
-	alarm := p.alarm
+	a := p.alarm
 	p.mu.Unlock()
-	if alarm != nil {
-		alarm.stop()
+	if a != nil {
+		a.Stop()
 	}
 }
