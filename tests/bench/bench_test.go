@@ -34,6 +34,28 @@ func TestMeasureFeed(t *testing.T) {
 	}
 }
 
+// TestMeasureRewriters runs what is measured of rewrites on next to nothing.
+func TestMeasureRewriters(t *testing.T) {
+	process.Tool(t, "redis-server")
+	var out bytes.Buffer
+	p := plan{runs: 1, keys: 2000, seconds: 1, out: &out}
+	if err := p.measureWriters(t); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.results) != 2 || !strings.Contains(out.String(), "rewrites: longest, ms") {
+		t.Errorf("%d results for programs and\n%s", len(p.results), out.String())
+	}
+}
+
+func (p *plan) measureWriters(t *testing.T) error {
+	path, err := process.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.kevy, p.redis = process.Binary{Path: path}, process.Binary{Path: "redis-server", Redis: true}
+	return p.rewriters()
+}
+
 // TestMeasure runs the whole program on next to nothing.
 func TestMeasure(t *testing.T) {
 	process.Tool(t, "redis-server")

@@ -49,6 +49,7 @@ func main() {
 	flag.IntVar(&p.pairs, "pairs", 9, "pairs of runs with the feed on and off")
 	flag.IntVar(&p.seconds, "seconds", 5, "seconds of a run at a fixed rate")
 	feedAlone := flag.Bool("feed", false, "measure the feed alone")
+	rewritesAlone := flag.Bool("rewrites", false, "measure writers beside rewrites of the log alone")
 	asJSON := flag.Bool("json", false, "print the results as JSON, and the table to the standard error")
 	flag.Parse()
 	if *asJSON {
@@ -57,6 +58,9 @@ func main() {
 	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed}
 	if *feedAlone {
 		parts = []func() error{p.feed}
+	}
+	if *rewritesAlone {
+		parts = []func() error{p.rewriters}
 	}
 	err := p.measure(parts)
 	if err == nil && *asJSON {
