@@ -317,7 +317,7 @@ func TestRedisCopyIsExact(t *testing.T) {
 		if err != nil || !ok || len(at) != 0 {
 			t.Fatalf("an empty target resumes at %v, %v, %v", at, ok, err)
 		}
-		for range 60 {
+		for i := 0; i < 60 || cuts.count() < 10 && i < 600; i++ {
 			f.writes(rng, 40, true)
 			commits := f.commits("DB", "*")
 			for len(commits) > 0 {
