@@ -127,7 +127,20 @@ func TestConsumerUnderFaults(t *testing.T) {
 		}
 		c := start(t, opt, r)
 		total := map[string]int{}
-		for i := range 300 {
+		faulty := func() (duplicates, reconnects uint64) {
+			for _, st := range c.Status().Streams {
+				duplicates += st.Duplicates
+				reconnects += st.Reconnects
+			}
+			return duplicates, reconnects
+		}
+		// How often a connection is cut depends on how many commits a message holds:
+		// it goes on until the faults have happened.
+		tried := func() bool {
+			duplicates, reconnects := faulty()
+			return duplicates > 0 && reconnects > 0
+		}
+		for i, most := 0, time.Now().Add(time.Minute); i < 300 || !tried() && time.Now().Before(most); i++ {
 			s := streams[rnd.IntN(3)]
 			size := 1 + rnd.IntN(4)
 			f.add(s, size)
@@ -147,17 +160,14 @@ func TestConsumerUnderFaults(t *testing.T) {
 			r.until(t, "all of stream "+s, func() bool { return r.count(s) >= total[s] })
 		}
 		c.stop()
-		var duplicates, reconnects uint64
 		for i, s := range streams {
 			f.checkAll(t, r, s, Cursor{Generation: uint64(1001 + i)})
 			at, _, _ := store.Load(t.Context(), s)
 			if last := r.commits[s][len(r.commits[s])-1].Next; at != last && at.Offset != 0 {
 				t.Errorf("stream %s: saved %v, handled %v", s, at, last)
 			}
-			duplicates += c.Status().Streams[i].Duplicates
-			reconnects += c.Status().Streams[i].Reconnects
 		}
-		if duplicates == 0 || reconnects == 0 {
+		if duplicates, reconnects := faulty(); !tried() {
 			t.Errorf("%d duplicates and %d lost connections: the faults did not happen", duplicates, reconnects)
 		}
 	})
@@ -429,15 +439,18 @@ func TestResyncAgainAndAgain(t *testing.T) {
 	})
 	for _, poll := range []bool{false, true} {
 		asked.Store(0)
+		r := newRecorder()
 		c := start(t, Options{
 			Addr: f.addr(), Poll: poll, Start: Oldest, MinBackoff: 20 * time.Millisecond, MaxBackoff: 20 * time.Millisecond,
 			OnResync: ResyncRebuild(func(_ context.Context, e *ResyncError) (Cursor, error) { return e.Tail, nil }),
-		}, newRecorder())
-		time.Sleep(200 * time.Millisecond)
-		c.stop()
-		if n := asked.Load(); n < 3 || n > 30 {
-			t.Errorf("asked %d times in 200 ms", n)
+		}, r)
+		begin := time.Now()
+		const times, least = 8, 10 * time.Millisecond // half of what it waits may be left out by chance
+		r.until(t, "it is asked", func() bool { return asked.Load() >= times })
+		if took := time.Since(begin); took < (times-1)*least {
+			t.Errorf("asked %d times in %v", times, took)
 		}
+		c.stop()
 	}
 }
 
@@ -515,8 +528,8 @@ func TestPaceIsTheHandlers(t *testing.T) {
 	if n := len(f.commands("CHANGES CREDIT")); n != 0 {
 		t.Errorf("%d credits though nothing was handled", n)
 	}
-	st := c.Status().Streams[0]
-	if st.LagFrames < 900 || st.Reconnects != 0 {
+	r.until(t, "the tail is known", func() bool { return c.Status().Streams[0].LagFrames >= 900 })
+	if st := c.Status().Streams[0]; st.Reconnects != 0 {
 		t.Errorf("status while it stands: %+v", st)
 	}
 	close(gate.open)
@@ -590,9 +603,12 @@ func newGate() *gate {
 func (g *gate) hook(context.Context, *Commit) error {
 	select {
 	case c := <-g.consumer:
-		time.Sleep(200 * time.Millisecond)
 		s := c.all()[0]
 		a := s.session.ahead
+		for deadline := time.Now().Add(20 * time.Second); len(s.queue) == 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(200 * time.Millisecond) // for more than may come
 		a.mu.Lock()
 		held := a.held
 		a.mu.Unlock()
@@ -908,17 +924,18 @@ func TestServerThatIsDown(t *testing.T) {
 	addr := l.Addr().String()
 	l.Close()
 	for _, every := range []bool{false, true} {
-		c := start(t, Options{Addr: addr, EveryShard: every}, newRecorder())
-		time.Sleep(50 * time.Millisecond)
-		c.stop() // it ends although it never got a connection
-		if !every && c.Status().Streams[0].LastError == nil {
-			t.Error("nothing is told of it")
+		r := newRecorder()
+		c := start(t, Options{Addr: addr, EveryShard: every}, r)
+		if !every {
+			r.until(t, "it is told", func() bool { return c.Status().Streams[0].LastError != nil })
 		}
+		c.stop() // it ends although it never got a connection
 	}
-	c := start(t, Options{Dial: func(context.Context) (net.Conn, error) { return nil, io.ErrClosedPipe }}, newRecorder())
-	time.Sleep(20 * time.Millisecond)
+	r := newRecorder()
+	c := start(t, Options{Dial: func(context.Context) (net.Conn, error) { return nil, io.ErrClosedPipe }}, r)
+	r.until(t, "it tries again", func() bool { return c.Status().Streams[0].Reconnects >= 2 })
 	c.stop()
-	if st := c.Status().Streams[0]; !errors.Is(st.LastError, io.ErrClosedPipe) || st.Reconnects < 2 {
+	if st := c.Status().Streams[0]; !errors.Is(st.LastError, io.ErrClosedPipe) {
 		t.Errorf("status: %+v", st)
 	}
 }
