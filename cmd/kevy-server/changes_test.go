@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,24 @@ func execute(ctx context.Context, args ...string) (stdout, stderr string, err er
 	root.SetArgs(withSubcommand(root, args))
 	err = root.ExecuteContext(ctx)
 	return out.String(), errs.String(), err
+}
+
+// output is what a command has printed so far.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
 }
 
 func TestChangesHelp(t *testing.T) {
@@ -259,10 +278,29 @@ func TestChangesTail(t *testing.T) {
 		t.Errorf("from an unknown cursor: %v", err)
 	}
 	// It goes on until it is told to end.
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	if out, _, err := execute(ctx, "changes", "tail", addr, "--from", "oldest"); err != nil || stamp.ReplaceAllString(out, "@") != all {
-		t.Errorf("with follow: %q, %v", out, err)
+	out := &output{}
+	root := newRoot(strings.NewReader(""), out, io.Discard)
+	root.SetArgs(withSubcommand(root, []string{"changes", "tail", addr, "--from", "oldest"}))
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	come := func(want string) {
+		t.Helper()
+		for stamp.ReplaceAllString(out.String(), "@") != want {
+			select {
+			case err := <-ended:
+				t.Fatalf("it ended: %v; it printed %q, want %q", err, out, want)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	come(all)
+	do(t, c, "SET later x")
+	come(all + "@3 db1 SET later x\n")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("it is told to end: %v", err)
 	}
 }
 
