@@ -466,6 +466,49 @@ func TestWaitUntil(t *testing.T) {
 	})
 }
 
+// Where many wait, one that has just looked lets the next commits pass and is
+// answered a moment later all the same, at its timeout too.
+func TestManyWaitUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l, _ := openHeld(t, 2, 1<<40)
+		defer s.Close()
+		gen := s.Tail(2).Generation
+		const waiting = 10_000
+		var wg sync.WaitGroup
+		var early atomic.Int64
+		for i := range waiting {
+			wg.Go(func() {
+				timeout := time.Hour
+				if i%2 == 0 {
+					timeout = 50 * time.Millisecond
+				}
+				start := time.Now()
+				if ok, err := s.WaitUntil(ctx, 2, Cursor{gen, 2}, "", timeout); !ok || err != nil {
+					t.Error(ok, err)
+				}
+				if time.Since(start) < maxLookPause {
+					early.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		l.append(commitOf(2, "SET k v"))
+		synctest.Wait()
+		l.append(commitOf(2, "SET k v"))
+		synctest.Wait()
+		if len(s.waiting[2].token) != 1 || early.Load() != 0 {
+			t.Errorf("they look at every commit; %d are through", early.Load())
+		}
+		wg.Wait()
+		if n := early.Load(); n != waiting/2 {
+			t.Errorf("%d were answered at their timeouts", n)
+		}
+		if n := s.untils.Load() + s.waiting[2].waiters.Load(); n != 0 {
+			t.Errorf("%d are still counted", n)
+		}
+	})
+}
+
 // At agrees with a look at every frame, over generations and streams.
 func TestAt(t *testing.T) {
 	const shards = 3

@@ -29,7 +29,9 @@ type Source struct {
 	// critical section.
 	sinceOps, sinceBytes int
 
-	waiting   []waitList // one for each stream
+	waiting []waitList // one for each stream
+	// untils is how many WaitUntil there are that wait.
+	untils    atomic.Int32
 	cache     scanCache
 	followers followers
 	segments  segmentOffsets

@@ -23,29 +23,63 @@ func (s *Source) WaitUntil(ctx context.Context, stream int, at Cursor, hold stri
 	if err != nil || reached || timeout <= 0 {
 		return reached, err
 	}
+	s.untils.Add(1)
+	defer s.untils.Add(-1)
 	timer := time.NewTimer(min(timeout, MaxBlock))
 	defer timer.Stop()
-	for {
+	looked := time.Now()
+	for over := false; !over; {
 		if hold != "" {
 			all = moved
 		}
 		select {
 		case <-token:
 			list.wakeOthers()
-			all = list.current()
 		case <-all:
-			all = list.current()
 		case <-timer.C:
-			return false, nil
+			over = true
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-s.closed:
 			return false, ErrClosed
 		}
+		if pause := time.Until(looked.Add(lookPause(s.untils.Load()))); pause > 0 && !over {
+			select {
+			case <-time.After(pause):
+			case <-timer.C:
+				over = true
+			case <-ctx.Done():
+				return false, ctx.Err()
+			case <-s.closed:
+				return false, ErrClosed
+			}
+		}
+		all = list.current()
+		looked = time.Now()
 		if reached, moved, err = s.reached(stream, at, hold); err != nil || reached {
 			return reached, err
 		}
 	}
+	return false, nil
+}
+
+const (
+	// promptUntils is how many may wait and each look at every commit.
+	promptUntils = 32
+	// Of more, each looks after so long for every one of them, up to maxLookPause:
+	// what all of them cost is then the same however many they are.
+	lookPausePerUntil = 20 * time.Microsecond
+	maxLookPause      = 100 * time.Millisecond
+)
+
+// lookPause returns how long one of so many that wait lets pass between two
+// looks: thousands that look at every commit would leave the writers no
+// processor.
+func lookPause(waiting int32) time.Duration {
+	if waiting <= promptUntils {
+		return 0
+	}
+	return min(time.Duration(waiting)*lookPausePerUntil, maxLookPause)
 }
 
 // reached reports whether what WaitUntil waits for is the case. If not, and a
