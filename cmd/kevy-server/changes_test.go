@@ -109,6 +109,7 @@ func TestChangesErrorsSayWhatToDo(t *testing.T) {
 		"changes pipe --to redis://x --loglevel loud":               "--loglevel takes debug, info, warn or error",
 		"changes pipe --to redis://x --every-shard" + dead:          "no server at",
 		"changes pipe --to stdout: --format xml":                    "there is no format",
+		"changes pipe --to stdout: --cursor-file /dev/null/x":       "or name another with --cursor-file",
 		"changes chaos":                                             "--to host:port",
 		"changes tail" + dead:                                       "start one (kevy-server), or name another with -h and -p",
 		"changes snapshot" + dead:                                   "start one (kevy-server), or name another with -h and -p",

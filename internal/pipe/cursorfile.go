@@ -47,7 +47,7 @@ type cursorFacts struct {
 func openCursorFile(fsys vfs.FS, name, selection string, anew bool) (*cursorFile, error) {
 	if dir := filepath.Dir(name); dir != "." {
 		if err := fsys.MkdirAll(dir); err != nil {
-			return nil, fmt.Errorf("the cursor file's directory: %w", err)
+			return nil, fmt.Errorf("the cursor file's directory: %w; let the pipe's user write to its directory, or name another with --cursor-file", err)
 		}
 	}
 	lock, err := fsys.Lock(name + ".lock")
@@ -55,7 +55,7 @@ func openCursorFile(fsys vfs.FS, name, selection string, anew bool) (*cursorFile
 		return nil, fmt.Errorf("another pipe is using the cursor file %s: end it, or give this one a file of its own with --cursor-file", name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the lock of the cursor file: %w", err)
+		return nil, fmt.Errorf("the cursor file cannot be kept there: %w; let the pipe's user write to its directory, or name another with --cursor-file", err)
 	}
 	f := &cursorFile{fsys: fsys, name: name, lock: lock, now: cursorFacts{Format: cursorFileFormat, Selection: selection, Cursors: map[string]string{}}}
 	if err := f.load(selection, anew); err != nil {
