@@ -5,10 +5,12 @@ package feedhttp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -161,11 +163,25 @@ func (s *Server) admit() bool {
 	return true
 }
 
-// admittedConn is a connection that counts until it is closed.
+// admittedConn is a connection that counts until it is closed, and whose peer must
+// take something of what is sent to it now and then.
 type admittedConn struct {
 	net.Conn
 	s    *Server
 	once sync.Once
+}
+
+// Write waits for a peer that takes what it is sent, however slowly: a slow line or
+// machine is no reason to cut an answer.
+func (c *admittedConn) Write(p []byte) (n int, err error) {
+	for {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.s.opt.writeTimeout))
+		m, err := c.Conn.Write(p[n:])
+		n += m
+		if m == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+	}
 }
 
 func (c *admittedConn) Close() error {

@@ -22,18 +22,14 @@ const (
 	// readBytes is how much of the log one read takes, so that memory does not grow
 	// with what was asked for. A commit is read whole.
 	readBytes = 256 << 10
-	// gatherBytes is how much is gathered before it is sent, pieceBytes how much is
-	// sent under one deadline.
+	// gatherBytes is how much is gathered before it is sent.
 	gatherBytes = 32 << 10
-	pieceBytes  = 64 << 10
 	// keptLineBytes is the largest buffer that is kept for the next line.
 	keptLineBytes = 1 << 20
 )
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// An earlier answer on this connection has left a deadline.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.opt.writeTimeout))
 	switch {
 	case s.opt.LocalOnly() && !namesThisMachine(r.Host):
 		answerError(w, http.StatusForbidden, bad("protected-mode serves requests to an address or localhost, not to %.100q", valid(r.Host)))
@@ -104,7 +100,7 @@ type answer struct {
 
 func newAnswer(s *Server, w http.ResponseWriter, r *http.Request, q *query) *answer {
 	a := &answer{s: s, q: q, w: w, rc: http.NewResponseController(w), name: s.opt.Source.StreamName(q.stream), addr: r.RemoteAddr}
-	a.out = bufio.NewWriterSize(a, gatherBytes)
+	a.out = bufio.NewWriterSize(w, gatherBytes)
 	a.req = q.options.Request(q.stream, q.at)
 	return a
 }
@@ -382,24 +378,6 @@ func (a *answer) flush() error {
 	if err := a.out.Flush(); err != nil {
 		return err
 	}
-	a.deadline()
 	a.sent = time.Now()
 	return a.rc.Flush()
-}
-
-func (a *answer) deadline() {
-	_ = a.rc.SetWriteDeadline(time.Now().Add(a.s.opt.writeTimeout))
-}
-
-// Write sends in pieces that each must be taken in time. It implements io.Writer
-// for the buffer.
-func (a *answer) Write(p []byte) (n int, err error) {
-	for len(p) > 0 && err == nil {
-		a.deadline()
-		var m int
-		m, err = a.w.Write(p[:min(len(p), pieceBytes)])
-		n += m
-		p = p[m:]
-	}
-	return n, err
 }
