@@ -42,6 +42,12 @@ func (e *Engine) expireLoop() {
 			held[0] = i
 			for {
 				e.set.Lock(held)
+				// What is written once expiry is paused stays, however long this round
+				// has waited for its turn.
+				if e.set.ExpiryPaused() {
+					e.set.Unlock(held)
+					break
+				}
 				tx.Begin(held, 0, e.NowMs())
 				n := tx.ExpireDue(expireBatch)
 				if n > 0 {

@@ -150,3 +150,31 @@ func TestFieldsWaitForTheLog(t *testing.T) {
 		mustClose(t, e)
 	})
 }
+
+// TestPauseStopsARound: once expiry is paused nothing that is written goes, also
+// with a round under way that has to wait for the shards.
+func TestPauseStopsARound(t *testing.T) {
+	e := mustOpen(t, small(vfs.NewMem()))
+	tx := e.NewTx()
+	e.set.Lock(e.all)
+	time.Sleep(4 * expireEvery) // a round waits now
+	e.PauseExpiry(true)
+	tx.Begin(e.all, 0, e.NowMs())
+	for i := range 100 {
+		tx.Set(fmt.Appendf(nil, "k%d", i), nil, e.NowMs()-1)
+	}
+	e.Commit(tx)
+	e.release(tx)
+	time.Sleep(2 * expireEvery)
+	if n := e.set.Expired(); n != 0 {
+		t.Errorf("%d keys went", n)
+	}
+	e.PauseExpiry(false)
+	for end := time.Now().Add(time.Minute); e.set.Expired() < 100 && time.Now().Before(end); {
+		time.Sleep(expireEvery)
+	}
+	if n := e.set.Expired(); n != 100 {
+		t.Errorf("%d keys went in the end", n)
+	}
+	mustClose(t, e)
+}
