@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 
 	"kevy/aof"
@@ -18,6 +19,9 @@ func (e *Engine) readHolds() (persist.Holds, error) {
 	if errors.As(err, &bad) && (e.opt.Recover == aof.RecoverTruncate || e.opt.Recover == aof.RecoverSkip) {
 		e.opt.Logger.Warn("the file of the feed's holds is damaged: no consumer's position is kept any more", "error", bad, "kept_in", persist.HoldsFile("")+".damaged")
 		return persist.Holds{}, persist.SetHoldsAside(e.opt.FS, e.opt.Dir)
+	}
+	if bad != nil {
+		err = fmt.Errorf("%w (start with --recover truncate or skip to give up the positions that consumers hold)", err)
 	}
 	return holds, err
 }

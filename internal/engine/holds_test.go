@@ -493,7 +493,7 @@ func TestDamagedHolds(t *testing.T) {
 	if !errors.As(err, &bad) || bad.File != persist.HoldsFile("data") {
 		t.Fatal(err)
 	}
-	if !strings.Contains(err.Error(), "feed-holds") || len(before) != len(snapshot(fs)) {
+	if !strings.Contains(err.Error(), "feed-holds") || !strings.Contains(err.Error(), "--recover") || len(before) != len(snapshot(fs)) {
 		t.Fatalf("%v", err)
 	}
 	var log bytes.Buffer
