@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"kevy/internal/command/changes"
+	"kevy/internal/pubsub"
 	"kevy/resp"
 )
 
@@ -92,6 +93,8 @@ func (s *Server) join(nc net.Conn) *client {
 	}
 	c.turn = make(chan struct{}, 1)
 	c.subs = changes.NewSubscriptions(c)
+	c.channels = pubsub.NewSubscriber(s.messageLimit, c.cutOff)
+	c.pub.by.Self = c.channels
 	c.input.conn = nc
 	c.limits = s.limits.Load()
 	c.r = resp.NewReader(&c.input, *c.limits)
@@ -115,6 +118,7 @@ func (s *Server) join(nc net.Conn) *client {
 func (s *Server) leave(c *client) {
 	_ = c.conn.Close()
 	c.subs.Close()
+	c.endMessages()
 	c.es.Close()
 	s.mu.Lock()
 	s.admitted--

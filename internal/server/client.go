@@ -15,6 +15,7 @@ import (
 	"kevy/internal/command/changes"
 	"kevy/internal/config"
 	"kevy/internal/exec"
+	"kevy/internal/pubsub"
 	"kevy/resp"
 )
 
@@ -45,7 +46,10 @@ type client struct {
 	w      *resp.Writer
 	es     *exec.Session
 
-	subs *changes.Subscriptions
+	subs     *changes.Subscriptions
+	channels *pubsub.Subscriber
+	pub      publishing
+	sender   sender
 	// turn has a token while somebody sends who shares the connection. Who sends may
 	// touch writeDeadline and pushProto; without subscriptions the owner may.
 	turn          chan struct{}
@@ -197,6 +201,7 @@ func (c *client) flush() bool {
 		c.EndTurn()
 	}
 	c.subs.Sent()
+	c.channels.Release()
 	return ok
 }
 
@@ -204,12 +209,16 @@ func (c *client) flush() bool {
 // rest.
 func (c *client) sendPart() bool {
 	c.es.Settle()
-	if !c.hasTurn && c.subs.Any() {
+	c.deliver()
+	ok := true
+	if !c.hasTurn && (c.sending() || c.subs.Any()) {
 		c.turn <- struct{}{}
 		c.hasTurn = true
+		// What was published before these replies is sent before them.
+		ok = c.sendMessages()
 	}
 	c.clock = c.srv.uptime()
-	ok := c.send(c.w.Bytes())
+	ok = ok && c.send(c.w.Bytes())
 	c.w.Reset()
 	return ok && !c.killed.Load()
 }
@@ -217,7 +226,7 @@ func (c *client) sendPart() bool {
 // send writes replies to the connection, within client-output-buffer-limit.
 func (c *client) send(b []byte) bool {
 	class := config.ClientNormal
-	if c.subs.Any() {
+	if c.subscribed() {
 		class = config.ClientPubSub
 	}
 	limit := c.srv.cfg.ClientOutputBuffer.Load(class)

@@ -65,9 +65,11 @@ func (c *client) describe() connection.Client {
 		ID: c.id, Addr: c.addr, LAddr: c.laddr, FD: c.fd, Name: c.name, LibName: c.libName, LibVersion: c.libVer,
 		AgeSec: int64((now - c.joined) / time.Second), IdleSec: int64(idle / time.Second),
 		DB: st.db, Multi: st.multi, Flags: st.flags, QueryBytes: st.queryBytes, QueryFree: st.queryFree,
-		MultiBytes: st.multiBytes, ReplySize: st.replySize, Unsent: int(c.unsent.Load()), TotalBytes: st.totalBytes, Proto: st.proto,
+		MultiBytes: st.multiBytes, ReplySize: st.replySize, Unsent: int(c.unsent.Load() + c.channels.Waiting()), TotalBytes: st.totalBytes, Proto: st.proto,
 	}
-	if c.subs.Any() {
+	channels, patterns, shard := c.channels.Counts()
+	cl.Channels, cl.Patterns, cl.ShardChannels = int(channels), int(patterns), int(shard)
+	if c.subscribed() {
 		cl.Flags |= connection.Subscribed
 	}
 	if c.blocked.Load() || c.es.Parked() {
@@ -146,6 +148,7 @@ func (c *client) MergeStats() { c.es.MergeStats() }
 // Reset implements connection.Conn. As in Redis the client library stays known.
 func (c *client) Reset() {
 	c.subs.Close()
+	c.srv.hub.Leave(c.channels)
 	c.es.Reset()
 	c.SetName("")
 }

@@ -7,6 +7,7 @@ import (
 	"kevy/internal/command/all"
 	"kevy/internal/command/changes"
 	"kevy/internal/command/connection"
+	"kevy/internal/command/pubsub"
 	"kevy/internal/config"
 	"kevy/internal/exec"
 	"kevy/resp"
@@ -31,7 +32,7 @@ func newTable(s *Server, source *feed.Source, store changes.Store) *command.Tabl
 	var table *command.Table
 	table = command.NewTable(
 		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(source, store, &s.subscribers),
-		admin.Commands(s, func() *command.Table { return table }),
+		pubsub.Commands(s.hub), admin.Commands(s, func() *command.Table { return table }),
 	)
 	return table
 }

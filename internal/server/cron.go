@@ -57,7 +57,7 @@ func (s *Server) endIdle(now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		if since := c.idleSince.Load(); since != busy && now-time.Duration(since) > timeout && !c.subs.Any() {
+		if since := c.idleSince.Load(); since != busy && now-time.Duration(since) > timeout && !c.subscribed() {
 			s.log.Debug("closing an idle client", "client", c.id, "addr", c.addr)
 			c.kill()
 		}

@@ -13,6 +13,7 @@ import (
 	"kevy/internal/command/admin"
 	"kevy/internal/config"
 	"kevy/internal/engine"
+	"kevy/internal/pubsub"
 )
 
 var _ admin.Server = (*Server)(nil)
@@ -327,7 +328,10 @@ func (s *Server) infoStats(f *fields) {
 		"total_eviction_exceeded_time", "current_eviction_exceeded_time")
 	f.num("keyspace_hits", st.KeyspaceHits())
 	f.num("keyspace_misses", st.KeyspaceMisses())
-	f.zero("pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec", "total_forks", "migrate_cached_sockets",
+	f.num("pubsub_channels", int64(s.hub.Count(pubsub.Channels)))
+	f.num("pubsub_patterns", int64(s.hub.Count(pubsub.Patterns)))
+	f.num("pubsubshard_channels", int64(s.hub.Count(pubsub.Shard)))
+	f.zero("latest_fork_usec", "total_forks", "migrate_cached_sockets",
 		"slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
 		"total_active_defrag_time", "current_active_defrag_time", "tracking_total_keys", "tracking_total_items", "tracking_total_prefixes",
 		"unexpected_error_replies")

@@ -51,6 +51,10 @@ func (c *client) EndTurn() { <-c.turn }
 func (c *client) Push(b []byte) bool {
 	c.unsent.Store(int64(len(b)))
 	defer c.unsent.Store(0)
+	return c.push(b)
+}
+
+func (c *client) push(b []byte) bool {
 	for {
 		n, err := c.write(b)
 		if err == nil {
@@ -82,7 +86,7 @@ func (c *client) Fail(err error) {
 // endPushes ends the subscriptions before the connection's last replies. A peer
 // that does not read is waited for no longer than for these.
 func (c *client) endPushes() {
-	if !c.subs.Any() {
+	if !c.subs.Any() && !c.sending() {
 		return
 	}
 	c.ending.Store(true)
@@ -93,7 +97,11 @@ func (c *client) endPushes() {
 
 // SubscribeMode reports whether the connection takes messages in RESP2, which
 // has no other way to tell them from replies than that there are none.
-func (c *client) SubscribeMode() bool { return c.w.Proto() == 2 && c.subs.Any() }
+func (c *client) SubscribeMode() bool { return c.w.Proto() == 2 && c.subscribed() }
+
+// subscribed reports whether the connection takes messages, of the feed or of
+// channels. Any goroutine may ask.
+func (c *client) subscribed() bool { return c.subs.Any() || c.channels.Any() }
 
 // refuseSubscribed holds a connection in that mode to what Redis allows in it,
 // and to what ends it.

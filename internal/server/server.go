@@ -16,6 +16,7 @@ import (
 	"kevy/internal/config"
 	"kevy/internal/engine"
 	"kevy/internal/exec"
+	"kevy/internal/pubsub"
 	"kevy/resp"
 )
 
@@ -38,6 +39,7 @@ type Server struct {
 	web        web
 	// subscribers are the readers that follow a stream, by whatever way.
 	subscribers changes.Subscribers
+	hub         *pubsub.Hub
 	limits      atomic.Pointer[resp.Limits] // of what clients send
 	pacer       pacer
 
@@ -89,7 +91,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Serv
 	s := &Server{
 		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: readMemory().used, runID: newRunID(),
 		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)},
-		writeTimeout: writeTimeout,
+		writeTimeout: writeTimeout, hub: pubsub.NewHub(),
 	}
 	s.replID.Store(&s.runID)
 	s.setLimits()

@@ -178,7 +178,7 @@ func (l *safeLog) String() string {
 // scriptFiles are the scripts of the commands that need a server.
 func scriptFiles(t *testing.T) []string {
 	var files []string
-	for dir, atLeast := range map[string]int{"../command/connection": 7, "../command/admin": 11, "../exec": 5} {
+	for dir, atLeast := range map[string]int{"../command/connection": 7, "../command/admin": 11, "../command/pubsub": 4, "../exec": 5} {
 		found, err := script.Find(dir, "testdata/*.txt")
 		if err != nil || len(found) < atLeast {
 			t.Fatalf("%d scripts in %s: %v", len(found), dir, err)

@@ -14,6 +14,9 @@ var notGenerated = map[string]string{
 	"QUIT":         "ends the connection whose replies are compared",
 	"BGREWRITEAOF": "runs after each round, and what it wrote is loaded",
 	"PFSELFTEST":   "takes no argument, and seconds on redis-server",
+	"SUBSCRIBE":    "its messages come between the replies that are compared; the scripts beside it run on both servers",
+	"PSUBSCRIBE":   "as SUBSCRIBE",
+	"SSUBSCRIBE":   "as SUBSCRIBE",
 	"COMMAND":      "describes all commands, and each server has others",
 }
 

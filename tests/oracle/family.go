@@ -46,6 +46,7 @@ var families = []*family{
 	&sortFamily,
 	&geoFamily,
 	&hyperloglogFamily,
+	&pubsubFamily,
 }
 
 // maker makes the arguments of one command.

@@ -19,25 +19,27 @@ type Client struct {
 	DB          int
 	Multi       int // queued commands, -1 outside MULTI
 	Flags       ClientFlags
-	QueryBytes  int // input that is not done with; the command that runs included
-	QueryFree   int // room behind it
-	ArgBytes    int // arguments of the command that runs
-	MultiBytes  int // queued commands
-	ReplySize   int // the buffer of replies
-	Gathered    int // replies in it
-	Unsent      int // replies that wait for the client to read
-	TotalBytes  int
-	LastCommand string // empty: none yet
-	Proto       int
-	LibName     string
-	LibVersion  string
+	// Channels, Patterns and ShardChannels are how many are subscribed to.
+	Channels, Patterns, ShardChannels int
+	QueryBytes                        int // input that is not done with; the command that runs included
+	QueryFree                         int // room behind it
+	ArgBytes                          int // arguments of the command that runs
+	MultiBytes                        int // queued commands
+	ReplySize                         int // the buffer of replies
+	Gathered                          int // replies in it
+	Unsent                            int // replies that wait for the client to read
+	TotalBytes                        int
+	LastCommand                       string // empty: none yet
+	Proto                             int
+	LibName                           string
+	LibVersion                        string
 }
 
 // ClientFlags are the states that CLIENT LIST shows as letters.
 type ClientFlags uint8
 
 const (
-	Subscribed ClientFlags = 1 << iota // to streams of the feed
+	Subscribed ClientFlags = 1 << iota // to streams of the feed, or to channels
 	InMulti
 	Blocked
 	WatchTouched // a watched key has changed: EXEC will fail
@@ -71,8 +73,8 @@ func (cl *Client) appendTo(b *strings.Builder) {
 	if cl.Unsent > 0 {
 		unsentBlocks, events = 1, "rw"
 	}
-	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d",
-		cl.ID, cl.Addr, cl.LAddr, cl.FD, cl.Name, cl.AgeSec, cl.IdleSec, cl.Flags, cl.DB, cl.Multi)
+	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d",
+		cl.ID, cl.Addr, cl.LAddr, cl.FD, cl.Name, cl.AgeSec, cl.IdleSec, cl.Flags, cl.DB, cl.Channels, cl.Patterns, cl.ShardChannels, cl.Multi)
 	fmt.Fprintf(b, " qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d",
 		cl.QueryBytes, cl.QueryFree, cl.ArgBytes, cl.MultiBytes, cl.ReplySize, cl.ReplySize, cl.Gathered, unsentBlocks, cl.Unsent, cl.TotalBytes)
 	fmt.Fprintf(b, " events=%s cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",

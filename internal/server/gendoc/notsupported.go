@@ -12,7 +12,6 @@ var notSupported = []reason{
 		`asking clusterscan readonly readwrite cluster|cancelslotmigrations cluster|flushslot cluster|getslotmigrations
 		cluster|migrateslots cluster|migration cluster|myshardid cluster|slot-stats cluster|syncslots`},
 	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync wait waitaof"},
-	{"There is no pub/sub yet. CHANGES has what must not be lost.", "@pubsub"},
 	{"There are no scripts and functions yet.", "@scripting"},
 	{"There are no users and passwords yet: a server serves its own host unless protected-mode is off.",
 		`auth acl acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser acl|users acl|whoami`},
