@@ -102,7 +102,11 @@ func (r *recovery) ownBase(f *logFile) error {
 			}
 			continue
 		}
-		if err := r.sink.BasePayload(it.payload); err != nil {
+		payload, err := it.whole()
+		if err != nil {
+			return err
+		}
+		if err := r.sink.BasePayload(payload); err != nil {
 			return placed(err, f.name, f.at)
 		}
 		chain = chainChecksum(chain, it.header.CRC)

@@ -18,8 +18,9 @@ const (
 type item struct {
 	kind    itemKind
 	header  BlockHeader
-	payload []byte // of a block; valid until the window is moved
-	text    []byte // of a line, without its checksum; valid likewise
+	payload []byte        // of a block; valid until the window is moved
+	large   *LargePayload // of a block, instead of payload
+	text    []byte        // of a line, without its checksum; valid likewise
 	end     int64
 	reason  string // of a fault
 }
@@ -45,23 +46,21 @@ func readItem(w *window, at int64, random uint32, last uint64) (item, error) {
 		if int64(h.PayloadBytes) > w.size-at-int64(n) {
 			return fault("a block is cut short"), nil
 		}
-		// What is read at once is as large as the line says. Before that is known to
-		// be true it is read in pieces.
-		large := h.PayloadBytes > maxUnprovedBytes
-		if large {
-			crc, err := pieceChecksum(w, crc32.Update(random, castagnoli, head[:n-checksumBytes]), at+int64(n), int64(h.PayloadBytes))
+		if h.PayloadBytes > maxWholeBytes {
+			p, crc, err := readLarge(w, crc32.Update(random, castagnoli, head[:n-checksumBytes]), at+int64(n), int64(h.PayloadBytes))
 			if err != nil {
 				return item{}, err
 			}
 			if crc != h.CRC {
 				return fault(wrongChecksum), nil
 			}
+			return item{kind: itemBlock, header: h, large: p, end: p.at + p.size}, nil
 		}
 		whole, err := w.peek(at, int64(n)+int64(h.PayloadBytes))
 		if err != nil {
 			return item{}, err
 		}
-		if !large && blockChecksum(random, whole[:n-checksumBytes], whole[n:]) != h.CRC {
+		if blockChecksum(random, whole[:n-checksumBytes], whole[n:]) != h.CRC {
 			return fault(wrongChecksum), nil
 		}
 		return item{kind: itemBlock, header: h, payload: whole[n:], end: at + int64(len(whole))}, nil
@@ -77,25 +76,14 @@ func readItem(w *window, at int64, random uint32, last uint64) (item, error) {
 	return fault("neither a block nor a command begins here"), nil
 }
 
-// maxUnprovedBytes is the largest payload that is read at once before its
-// checksum is known to be right.
-const maxUnprovedBytes = 1 << 20
-
 const wrongChecksum = "a block does not have the checksum that it states"
 
-// pieceChecksum continues a checksum over n bytes at offset at.
-func pieceChecksum(w *window, crc uint32, at, n int64) (uint32, error) {
-	pieces := window{f: w.f, size: w.size} // w keeps what it has of the block's beginning
-	for n > 0 {
-		b, err := pieces.peek(at, min(n, windowBytes))
-		if err != nil {
-			return 0, err
-		}
-		crc = crc32.Update(crc, castagnoli, b)
-		at += int64(len(b))
-		n -= int64(len(b))
+// whole returns the payload of a block in memory, valid until the window is moved.
+func (it *item) whole() ([]byte, error) {
+	if it.large != nil {
+		return it.large.Ahead(0, it.large.size)
 	}
-	return crc, nil
+	return it.payload, nil
 }
 
 // readFileLine reads the first line of a file; ok is false if it is not there

@@ -1,6 +1,7 @@
 package aof
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"os"
@@ -67,7 +68,8 @@ func TestAnnouncedSizeTakesNoMemory(t *testing.T) {
 // A payload larger than what is read before it is proved comes back as it was,
 // and a fault in any part of it is seen.
 func TestLargeBlocks(t *testing.T) {
-	for _, size := range []int{maxUnprovedBytes - 100, maxUnprovedBytes + 1, maxWindowedKept + windowBytes + 7} {
+	rng := testRand(t)
+	for _, size := range []int{maxWholeBytes - 100, maxWholeBytes + 1, maxWindowedKept + windowBytes + 7, 2 * maxWindowedKept} {
 		fs := vfs.NewMem()
 		l, _ := openLog(t, testOptions(fs))
 		value := make([]byte, size)
@@ -81,6 +83,52 @@ func TestLargeBlocks(t *testing.T) {
 		l.mustClose()
 		again, rec := openLog(t, testOptions(fs))
 		checkOps(t, "recovered", rec.ops, l.ops)
+		r, err := again.NewReader(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, ok, err := r.Next()
+		if err != nil || !ok || (s.Large != nil) != (size >= maxWholeBytes) {
+			t.Fatalf("size %d: %v %v, large: %v", size, ok, err, s.Large != nil)
+		}
+		if p := s.Large; p != nil {
+			whole, err := p.Ahead(0, p.Size())
+			if err != nil || int64(len(whole)) != p.Size() || !bytes.Contains(whole, value) {
+				t.Fatalf("size %d: %d bytes were read: %v", size, len(whole), err)
+			}
+			whole = bytes.Clone(whole)
+			for range 50 {
+				at := rng.Int64N(p.Size())
+				n := rng.Int64N(1 + rng.Int64N(p.Size()))
+				b, err := p.Ahead(at, n)
+				if err != nil || !bytes.HasPrefix(whole[at:], b) || int64(len(b)) < min(n, p.Size()-at) {
+					t.Fatalf("size %d: %d bytes at %d: %d bytes, %v", size, n, at, len(b), err)
+				}
+			}
+			if size == 2*maxWindowedKept { // what a large op took is let go behind it
+				p.buf = nil
+				for _, n := range []int64{1, maxWindowedKept + 1} {
+					for _, at := range []int64{0, p.Size() - 1, 0} {
+						if _, err := p.Ahead(at, n); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if n == 1 && cap(p.buf) > 2*windowBytes {
+						t.Fatalf("%d bytes are held for one", cap(p.buf))
+					}
+				}
+				if _, err := p.Ahead(p.Size()-1, 1); err != nil || cap(p.buf) > 2*windowBytes {
+					t.Fatalf("%d bytes are held for one: %v", cap(p.buf), err)
+				}
+			}
+			if s, ok, err := r.Next(); err != nil || !ok || s.Large != nil {
+				t.Fatal(ok, err)
+			}
+			if _, err := p.Ahead(0, 1); err == nil {
+				t.Fatal("a payload is read after its span")
+			}
+		}
+		r.Close()
 		again.mustClose()
 		text := readFileText(t, fs, firstSegment)
 		for _, at := range []int{len(text) - size, len(text) - size/2, len(text) - 300} {

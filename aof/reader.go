@@ -20,6 +20,9 @@ type Span struct {
 	// Payload is whole commits, valid until the next call of Next or Close. It must
 	// not be changed.
 	Payload []byte
+	// Large is the payload, instead of Payload, where it is too large to be held in
+	// memory; valid as long.
+	Large *LargePayload
 	// Position holds, at the beginning of a file, the position of each stream
 	// before this span.
 	Position []Position
@@ -39,7 +42,8 @@ type Reader struct {
 	block uint64 // its first LSN
 	taken int
 
-	chunk *chunk // held for the payload of the last span
+	chunk *chunk        // held for the payload of the last span
+	large *LargePayload // of the last span
 
 	segment *segment // being read; nil if no file is open
 	file    vfs.File
@@ -74,6 +78,7 @@ func (r *Reader) Next() (s Span, ok bool, err error) {
 	if r.log == nil {
 		return Span{}, false, ErrClosed
 	}
+	r.endLarge()
 	s, ok, there := r.fromMemory()
 	if there {
 		return s, ok, nil
@@ -92,8 +97,16 @@ func (r *Reader) Close() {
 	r.log.mu.Lock()
 	r.letGo()
 	r.log.mu.Unlock()
+	r.endLarge()
 	r.closeFile()
 	r.log = nil
+}
+
+func (r *Reader) endLarge() {
+	if r.large != nil {
+		r.large.release()
+		r.large = nil
+	}
 }
 
 // letGo gives up the chunk of the last span. The caller holds the log's mu.
@@ -136,7 +149,7 @@ func (r *Reader) fromMemory() (s Span, ok, there bool) {
 			if b.ops > 0 {
 				c.refs++
 				r.chunk = c
-				return r.take(b.first, int(b.ops), b.unixMs, b.payload(c)), true, true
+				return r.take(b.first, int(b.ops), b.unixMs, b.payload(c), nil), true, true
 			}
 		}
 	}
@@ -163,13 +176,22 @@ func (r *Reader) line(text []byte) {
 }
 
 // take makes a span of what was not yet taken of a block.
-func (r *Reader) take(first uint64, ops int, unixMs int64, payload []byte) Span {
-	s := Span{FirstLSN: first, Ops: ops, UnixMs: unixMs, BlockStart: true, Payload: payload, Position: r.position, Draw: r.draw}
+func (r *Reader) take(first uint64, ops int, unixMs int64, payload []byte, large *LargePayload) Span {
+	size := len(payload)
+	if large != nil {
+		size = int(large.size)
+	}
+	s := Span{FirstLSN: first, Ops: ops, UnixMs: unixMs, BlockStart: true, Payload: payload, Large: large, Position: r.position, Draw: r.draw}
 	if r.taken > 0 && r.block == first {
 		// What stands before the block was handed on with its beginning.
-		s = Span{FirstLSN: r.next, Ops: ops - int(r.next-first), UnixMs: unixMs, Payload: payload[r.taken:]}
+		s = Span{FirstLSN: r.next, Ops: ops - int(r.next-first), UnixMs: unixMs, Large: large}
+		if large != nil {
+			large.skip = int64(r.taken)
+		} else {
+			s.Payload = payload[r.taken:]
+		}
 	}
-	r.block, r.taken = first, len(payload)
+	r.block, r.taken = first, size
 	r.next = first + uint64(ops)
 	r.position, r.draw = nil, 0
 	return s
@@ -201,8 +223,19 @@ func (r *Reader) fromDisk() (Span, bool, error) {
 			r.position, r.draw = nil, 0
 			continue
 		}
-		return r.take(h.FirstLSN, h.Ops, h.UnixMs, it.payload), true, nil
+		if it.large != nil {
+			r.hold(it.large)
+		}
+		return r.take(h.FirstLSN, h.Ops, h.UnixMs, it.payload, it.large), true, nil
 	}
+}
+
+// hold makes a payload of the open file the one of the span that comes next.
+func (r *Reader) hold(p *LargePayload) {
+	s := r.segment
+	p.changed = func(at int64) error { return r.broken(s, at, wrongChecksum) }
+	r.large = p
+	r.window.buf = nil // while it is read, which may take long
 }
 
 // errGuess says that the open file was entered where no block begins, or was
@@ -324,8 +357,13 @@ func (r *Reader) damaged(at int64, reason string) error {
 		r.closeFile()
 		return errGuess
 	}
-	damage := &DamageError{File: r.segment.name, Offset: at, Reason: reason}
-	if !r.log.dir.beginHistoryBehind(r.segment) {
+	return r.broken(r.segment, at, reason)
+}
+
+// broken is damaged for a place that was not guessed.
+func (r *Reader) broken(s *segment, at int64, reason string) error {
+	damage := &DamageError{File: s.name, Offset: at, Reason: reason}
+	if !r.log.dir.beginHistoryBehind(s) {
 		return damage
 	}
 	r.log.opt.Logger.Error("the log is damaged: readers are served from behind it, and a rewrite makes it whole", "file", damage.File, "offset", at, "reason", reason)

@@ -486,7 +486,11 @@ func (r *recovery) block(f *logFile, it item) error {
 	f.lines = f.lines[:0]
 	f.started = true
 	if h.Ops > 0 {
-		if err := r.sink.Block(h, it.payload); err != nil {
+		payload, err := it.whole()
+		if err != nil {
+			return err
+		}
+		if err := r.sink.Block(h, payload); err != nil {
 			return placed(err, f.name, f.at)
 		}
 		r.report.Blocks++

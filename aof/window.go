@@ -66,19 +66,25 @@ func (w *window) fill(at, n int64) error {
 	}
 	w.buf = append(w.buf[:0], kept...)
 	w.at = at
-	for int64(len(w.buf)) < want {
-		had := len(w.buf)
-		got, err := w.f.ReadAt(w.buf[had:want], at+int64(had))
-		w.buf = w.buf[:had+got]
-		if int64(len(w.buf)) == want {
-			return nil
-		}
-		if err == nil && got > 0 {
+	had := len(w.buf)
+	w.buf = w.buf[:want]
+	if err := readFull(w.f, w.buf[had:], at+int64(had)); err != nil {
+		w.buf = w.buf[:0]
+		return err
+	}
+	return nil
+}
+
+// readFull fills b from offset at of a file that has as much.
+func readFull(f vfs.File, b []byte, at int64) error {
+	for len(b) > 0 {
+		n, err := f.ReadAt(b, at)
+		b, at = b[n:], at+int64(n)
+		if len(b) == 0 || err == nil && n > 0 {
 			continue
 		}
-		w.buf = w.buf[:0]
 		if err == nil || errors.Is(err, io.EOF) {
-			err = fmt.Errorf("read %s: it is shorter than it was", w.f.Name())
+			err = fmt.Errorf("read %s: it is shorter than it was", f.Name())
 		}
 		return err
 	}

@@ -1,6 +1,10 @@
 package feed
 
-import "errors"
+import (
+	"errors"
+
+	"kevy/internal/op"
+)
 
 // ErrTruncated says that the log does not reach back to an LSN.
 var ErrTruncated = errors.New("the log does not reach back that far")
@@ -62,6 +66,10 @@ type Span struct {
 	BlockStart bool
 	// Payload is valid until the next call of Next or Close.
 	Payload []byte
+	// Large is the payload, instead of Payload, where it is not held in memory; valid
+	// as long. An error that matches ErrTruncated says that it cannot be read any
+	// more.
+	Large op.Input
 }
 
 // Segment is a file of the log.

@@ -129,7 +129,11 @@ func (sc *scan) take(span *Span) {
 	if span.BlockStart {
 		db = 0
 	}
-	sc.pos.ops.Reset(span.Payload, db)
+	if span.Large != nil {
+		sc.pos.ops.ResetInput(span.Large, db)
+	} else {
+		sc.pos.ops.Reset(span.Payload, db)
+	}
 	sc.spanEnd = span.FirstLSN + uint64(span.Ops)
 	sc.unixMs = span.UnixMs
 }

@@ -246,6 +246,7 @@ func (rd *read) commit(sc *scan) (more bool, err error) {
 	for last := false; !last; {
 		f, in, err := sc.next()
 		if err != nil {
+			_, _ = leave() // no part of it is delivered
 			return false, err
 		}
 		last = f.Last

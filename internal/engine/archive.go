@@ -79,7 +79,18 @@ type archiveReader struct{ r *aof.Reader }
 
 func (a archiveReader) Next() (feed.Span, bool, error) {
 	s, ok, err := a.r.Next()
-	return feed.Span{FirstLSN: s.FirstLSN, Ops: s.Ops, UnixMs: s.UnixMs, BlockStart: s.BlockStart, Payload: s.Payload}, ok, truncated(err)
+	span := feed.Span{FirstLSN: s.FirstLSN, Ops: s.Ops, UnixMs: s.UnixMs, BlockStart: s.BlockStart, Payload: s.Payload}
+	if s.Large != nil {
+		span.Large = largePayload{s.Large}
+	}
+	return span, ok, truncated(err)
+}
+
+type largePayload struct{ *aof.LargePayload }
+
+func (p largePayload) Ahead(at, n int64) ([]byte, error) {
+	b, err := p.LargePayload.Ahead(at, n)
+	return b, truncated(err)
 }
 
 func (a archiveReader) Close() { a.r.Close() }

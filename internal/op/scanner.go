@@ -27,14 +27,19 @@ func (f *Frame) Key() []byte {
 	return nil
 }
 
-// ErrPayload is wrapped by every error of Scanner: the payload is not what
-// Commit.AppendTo writes.
+// ErrPayload is wrapped by every error of Scanner but those of an Input: the
+// payload is not what Commit.AppendTo writes.
 var ErrPayload = errors.New("log payload is malformed")
 
 // Scanner takes whole commits apart. It checks all that it reads: a payload
 // with a right checksum may still have been written by a faulty program.
+//
+// A copy of a Scanner goes on from where it was taken, as long as what it reads is
+// the same.
 type Scanner struct {
-	rest     []byte
+	rest     []byte // of an input: only what look found there
+	input    Input  // nil for a payload that is in memory
+	at       int64  // offset in the payload of what comes next
 	db       int
 	inCommit bool
 	started  bool
@@ -45,17 +50,34 @@ type Scanner struct {
 // Reset starts over on payload, which begins at a commit border, in database db
 // (a block's own SELECT comes first in it). The frames point into payload.
 func (s *Scanner) Reset(payload []byte, db int) {
-	s.rest = payload
+	s.rest, s.input, s.at = payload, nil, 0
 	s.db = db
 	s.inCommit = false
 	s.started = false
+}
+
+// ResetInput is Reset for a payload that is not in memory.
+func (s *Scanner) ResetInput(in Input, db int) {
+	s.Reset(nil, db)
+	s.input = in
 }
 
 // DB returns the database after what was read so far.
 func (s *Scanner) DB() int { return s.db }
 
 // Rest returns the number of bytes not read yet.
-func (s *Scanner) Rest() int { return len(s.rest) }
+func (s *Scanner) Rest() int {
+	if s.input != nil {
+		return int(s.input.Size() - s.at)
+	}
+	return len(s.rest)
+}
+
+// pass goes on behind n bytes.
+func (s *Scanner) pass(n int) {
+	s.rest = s.rest[n:]
+	s.at += int64(n)
+}
 
 // Next returns the next op, or nil at the end. The frame is valid until the
 // next call.
@@ -63,6 +85,11 @@ func (s *Scanner) Next() (*Frame, error) {
 	f := &s.frame
 	f.Cause = User
 	for {
+		if s.input != nil {
+			if err := s.look(); err != nil {
+				return nil, err
+			}
+		}
 		if len(s.rest) == 0 {
 			if s.inCommit {
 				return nil, fmt.Errorf("%w: it ends inside a MULTI", ErrPayload)
@@ -118,7 +145,7 @@ func (s *Scanner) annotation(f *Frame) error {
 	case bytes.Equal(line, evictedLine):
 		f.Cause = Evicted
 	}
-	s.rest = s.rest[i+1:]
+	s.pass(i + 1)
 	return nil
 }
 
@@ -149,7 +176,8 @@ func (s *Scanner) command() (raw []byte, err error) {
 		return nil, err
 	}
 	raw = s.rest[:n:n]
-	s.args, s.rest = args, s.rest[n:]
+	s.args = args
+	s.pass(n)
 	return raw, nil
 }
 
