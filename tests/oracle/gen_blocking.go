@@ -43,12 +43,23 @@ var blockingFamily = family{
 		"BZPOPMAX": {run: blockOn, queued: true}, "BZMPOP": {run: blockOn, queued: true},
 		"XREAD": {run: blockOn, queued: true, when: blocksForEver}, "XREADGROUP": {run: blockOn, queued: true, when: blocksForEver},
 		"CLIENT UNBLOCK": {run: unblock},
-		// Redis wakes who waits on a database in the order of a hash table.
+		// Redis wakes who waits on a database in the order of a hash table. That shows where one waits on several
+		// keys, or where a move to another key feeds who waits there.
 		"SWAPDB": {run: func(p *Pair, s Step, at int) (*Difference, error) {
+			waiting, moving := 0, false
 			for i := range p.state {
-				if b := p.state[i].blocked; b != nil && waitsOnSeveral(b.Args) {
+				b := p.state[i].blocked
+				if b == nil {
+					continue
+				}
+				if waitsOnSeveral(b.Args) {
 					return nil, nil
 				}
+				waiting++
+				moving = moving || name(b.Args) == "BLMOVE" || name(b.Args) == "BRPOPLPUSH"
+			}
+			if moving && waiting > 1 {
+				return nil, nil
 			}
 			_, _, diff, err := p.runOne(s, at)
 			return diff, err

@@ -20,6 +20,8 @@ var (
 		"info":         "takes any sections",
 		"command|docs": "leaves out what it does not know",
 		"command|info": "answers a nil for what it does not know",
+		"unsubscribe":  "takes any channels, or none", "punsubscribe": "takes any patterns, or none", "sunsubscribe": "takes any channels, or none",
+		"pubsub|numsub": "takes any channels, or none", "pubsub|shardnumsub": "takes any channels, or none",
 	}
 	neverSucceeds = map[string]string{
 		"shutdown": "a success ends the server; tests/integration has it",
