@@ -124,7 +124,7 @@ func (e *execution) close() {
 	}
 }
 
-// reset empties the server.
+// reset empties the server, once the subscribers of earlier cases are gone.
 func (e *execution) reset() error {
 	c, err := e.target.Dial()
 	if err != nil {
@@ -134,7 +134,19 @@ func (e *execution) reset() error {
 	if err := c.SetDeadline(time.Now().Add(replyTimeout)); err != nil {
 		return err
 	}
-	r, err := wire.NewConn(c).Do("FLUSHALL")
+	conn := wire.NewConn(c)
+	// PUBLISH counts the subscribers of the case before until the server has seen the ends of their connections.
+	for {
+		r, err := conn.Do("CLIENT", "LIST", "TYPE", "pubsub")
+		if err != nil {
+			return err
+		}
+		if r.IsError("") || len(r.Text) == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r, err := conn.Do("FLUSHALL")
 	if err == nil && r.IsError("") {
 		err = errors.New(r.String())
 	}
