@@ -81,7 +81,7 @@ func Open(dir string, options ...Option) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{store: store, exec: exec.New(all.Table(), store, opt.Logger)}
+	db := &DB{store: store, exec: exec.New(all.Table(), store, opt.Logger, exec.Refusals{})}
 	db.closing, db.close = context.WithCancel(context.Background())
 	return db, nil
 }

@@ -229,7 +229,7 @@ func TestAcknowledgedPopsSurvive(t *testing.T) {
 		_ = r.store.Close()
 		r.fs = left
 		r.open(aof.PolicyAlways)
-		r.x = New(r.x.table, r.store, r.x.log)
+		r.x = New(r.x.table, r.store, r.x.log, Refusals{})
 		c := r.conn()
 		there := map[string]bool{}
 		for _, key := range []string{"k0", "k1", "k2"} {

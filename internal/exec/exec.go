@@ -22,19 +22,22 @@ type Executor struct {
 	store *engine.Engine
 	log   *slog.Logger
 	all   []int
-	admit []Refusal
-	stats *Stats
+	// refusals are those of New, complete.
+	refusals Refusals
+	stats    *Stats
 }
 
-// New returns an executor. The refusals are asked before its own, which are:
-// commands that a transaction must not hold, and a log that cannot advance.
-func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals ...Refusal) *Executor {
-	x := &Executor{table: table, store: store, log: log, stats: newStats(table)}
+// New returns an executor. Where refusals name none to admit by, the two of this
+// package are asked: RefuseInMulti and RefuseUnlogged.
+func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals Refusals) *Executor {
+	if refusals.Admit == nil {
+		refusals.Admit = []Refusal{RefuseInMulti, RefuseUnlogged}
+	}
+	x := &Executor{table: table, store: store, log: log, refusals: refusals, stats: newStats(table)}
 	for i := range store.Set().Shards() {
 		x.all = append(x.all, i)
 	}
 	store.ServeWith(x.serveEngine)
-	x.admit = append(refusals[:len(refusals):len(refusals)], refuseInMulti, x.refuseUnlogged)
 	return x
 }
 

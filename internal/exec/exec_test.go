@@ -45,10 +45,12 @@ type rig struct {
 	log   bytes.Buffer
 }
 
-func newRig(t *testing.T, policy aof.Policy, refusals ...Refusal) *rig {
+func newRig(t *testing.T, policy aof.Policy) *rig { return newRigWith(t, policy, Refusals{}) }
+
+func newRigWith(t *testing.T, policy aof.Policy, refusals Refusals) *rig {
 	r := &rig{t: t, fs: vfs.NewMem(), nowMs: 1_700_000_000_000}
 	r.open(policy)
-	r.x = New(command.NewTable(all.Data(), Commands(), misbehaving(), r.waitingCommands()), r.store, slog.New(slog.NewTextHandler(&r.log, nil)), refusals...)
+	r.x = New(command.NewTable(all.Data(), Commands(), misbehaving(), r.waitingCommands()), r.store, slog.New(slog.NewTextHandler(&r.log, nil)), refusals)
 	t.Cleanup(func() {
 		r.checkUnlocked()
 		_ = r.store.Close()
@@ -257,7 +259,9 @@ func TestRefusals(t *testing.T) {
 			return nil
 		}
 	}
-	r := newRig(t, aof.PolicyEverySec, note("a", false), note("b", true), note("c", false))
+	r := newRigWith(t, aof.PolicyEverySec, Refusals{
+		Admit: []Refusal{note("a", false), note("b", true), note("c", false), RefuseInMulti},
+	})
 	c := r.conn()
 	c.expect("SET k v", "-NOPERM not you")
 	c.expect("GET k", "$-1")
@@ -268,6 +272,30 @@ func TestRefusals(t *testing.T) {
 	c.expect("MULTI", "+OK")
 	c.expect("ADMIN", "-ERR Command not allowed inside a transaction")
 	c.expect("EXEC", "-EXECABORT Transaction discarded because of previous errors.")
+}
+
+// TestNestedRefusals: within EXEC each command is asked about again, and one that
+// is refused there costs its own reply only.
+func TestNestedRefusals(t *testing.T) {
+	var contexts []Context
+	note := func(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
+		contexts = append(contexts, s.Context())
+		if spec.Name == "get" && s.Context() == InExec {
+			return resp.Errorf("NOPERM", "no longer")
+		}
+		return nil
+	}
+	r := newRigWith(t, aof.PolicyEverySec, Refusals{Admit: []Refusal{note}, Nested: []Refusal{note}})
+	c := r.conn()
+	for _, line := range []string{"MULTI", "SET k v", "GET k", "SET k w"} {
+		c.do(line)
+	}
+	c.expect("EXEC", "*3 +OK -NOPERM no longer +OK")
+	c.expect("GET k", "$1 w")
+	want := []Context{TopLevel, Queueing, Queueing, Queueing, Queueing, InExec, InExec, InExec, TopLevel}
+	if !slices.Equal(contexts, want) {
+		t.Errorf("asked in the contexts %v, want %v", contexts, want)
+	}
 }
 
 func TestHTTPHangsUp(t *testing.T) {
@@ -350,7 +378,7 @@ func TestPanicAfterPartOfTheReply(t *testing.T) {
 		c.Session.(*conn).settle()
 		panic("too late")
 	}}
-	r.x = New(command.NewTable([]*command.Spec{drain}), r.store, slog.New(slog.DiscardHandler))
+	r.x = New(command.NewTable([]*command.Spec{drain}), r.store, slog.New(slog.DiscardHandler), Refusals{})
 	c := &conn{r: r, w: resp.NewWriter(2)}
 	c.es = r.x.NewSession(c, c.w)
 	c.do("DRAIN")

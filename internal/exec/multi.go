@@ -197,6 +197,10 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
 			if q.spec.Flags&command.Unlocked != 0 {
 				tx = nil
 			}
+			if err := x.refusedNested(s, q.spec, q.args); err != nil {
+				s.replyError(err)
+				continue
+			}
 			x.invoke(s, q.spec, q.args, tx)
 		}
 	}

@@ -7,13 +7,56 @@ import (
 	"kevy/resp"
 )
 
-// Refusal is one reason not to run a command: nil if it may go on. Refusals are
-// asked in order before a command is queued or run.
+// Refusal is one reason not to run a command: nil if it may go on.
 type Refusal func(s *Session, spec *command.Spec, args [][]byte) *resp.Error
 
-// refused asks every reason not to run the command, in order.
+// Refusals are the reasons not to run a command, in the order in which they are
+// asked.
+type Refusals struct {
+	// Admit is asked of what a client sends, before it is queued or run. The two of
+	// this package have a place in that order, which is the caller's to give:
+	// RefuseInMulti and RefuseUnlogged.
+	Admit []Refusal
+	// Nested is asked again of each command within EXEC, when it is about to run,
+	// and of each that a script calls. Session.Context says which it is.
+	Nested []Refusal
+}
+
+// Context says on whose behalf a command is about to run.
+type Context int
+
+const (
+	TopLevel Context = iota // a client has sent it
+	Queueing                // a client has sent it for the transaction that is open
+	InExec                  // EXEC runs it
+	InScript                // a script calls it
+)
+
+// Context returns what the session's next command is part of.
+func (s *Session) Context() Context {
+	switch {
+	case s.scripting:
+		return InScript
+	case s.multi.running:
+		return InExec
+	case s.multi.open:
+		return Queueing
+	}
+	return TopLevel
+}
+
+// refused asks every reason not to run the command that a client sent, in order.
 func (x *Executor) refused(s *Session, spec *command.Spec, args [][]byte) *resp.Error {
-	for _, r := range x.admit {
+	return ask(x.refusals.Admit, s, spec, args)
+}
+
+// refusedNested asks every reason not to run a command within EXEC or a script.
+func (x *Executor) refusedNested(s *Session, spec *command.Spec, args [][]byte) *resp.Error {
+	return ask(x.refusals.Nested, s, spec, args)
+}
+
+func ask(refusals []Refusal, s *Session, spec *command.Spec, args [][]byte) *resp.Error {
+	for _, r := range refusals {
 		if err := r(s, spec, args); err != nil {
 			return err
 		}
@@ -83,25 +126,25 @@ func unknownSubcommand(parent *command.Spec, name []byte) *resp.Error {
 	return resp.Errorf("ERR", "unknown subcommand '%s'. Try %s HELP.", echo(name, maxEchoedBytes), strings.ToUpper(parent.Name))
 }
 
-// refuseInMulti keeps commands out of transactions that could not run in one.
-func refuseInMulti(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
+// RefuseInMulti keeps commands out of transactions that could not run in one.
+func RefuseInMulti(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 	if s.multi.open && spec.Flags&command.NoMulti != 0 {
 		return resp.Errorf("ERR", "Command not allowed inside a transaction")
 	}
 	return nil
 }
 
-// refuseUnlogged makes writers wait while the log's buffer is over its bound
+// RefuseUnlogged makes writers wait while the log's buffer is over its bound
 // and refuses them while the log cannot advance. PING is refused then, too: it
 // is how others ask whether all is well.
-func (x *Executor) refuseUnlogged(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
+func RefuseUnlogged(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 	switch {
 	case spec.Flags&command.Write != 0, s.multi.writes && spec.Name == "exec":
-		if err := x.store.Admit(); err != nil {
+		if err := s.x.store.Admit(); err != nil {
 			return misconf(err)
 		}
 	case spec.Name == "ping":
-		if err := x.store.LogErr(); err != nil {
+		if err := s.x.store.LogErr(); err != nil {
 			return misconf(err)
 		}
 	}

@@ -31,6 +31,8 @@ type Session struct {
 	latest  *command.Spec // what came last, nil if it was no command
 	shards  []int         // scratch: those that a command locks
 	holding bool          // shards are locked
+	// scripting: a script of this session runs, and what comes next is its call.
+	scripting bool
 
 	lastLSN     uint64 // of the last commit
 	lastStreams []int  // its shard streams

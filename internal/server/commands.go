@@ -41,6 +41,13 @@ func newTable(s *Server, source *feed.Source, store changes.Store) *command.Tabl
 // none can run.
 func Commands() *command.Table { return newTable(&Server{}, nil, nil) }
 
+// refusals are the reasons not to run a command, in the order of Redis.
+func (s *Server) refusals() exec.Refusals {
+	return exec.Refusals{
+		Admit: []exec.Refusal{s.refuseDebug, exec.RefuseInMulti, exec.RefuseUnlogged, refuseSubscribed},
+	}
+}
+
 // refuseDebug holds DEBUG to enable-debug-command.
 func (s *Server) refuseDebug(es *exec.Session, spec *command.Spec, _ [][]byte) *resp.Error {
 	if spec.Name != "debug" {

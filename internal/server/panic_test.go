@@ -17,7 +17,7 @@ func TestHandlerPanics(t *testing.T) {
 		panic("on purpose")
 	}}
 	in := startWith(t, setup{server: func(s *Server) {
-		s.exec = exec.New(command.NewTable(all.Data(), exec.Commands(), []*command.Spec{boom}), s.store, s.log)
+		s.exec = exec.New(command.NewTable(all.Data(), exec.Commands(), []*command.Spec{boom}), s.store, s.log, exec.Refusals{})
 	}})
 	c, other := in.conn(), in.conn()
 	for range 3 {

@@ -95,7 +95,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Serv
 	}
 	s.replID.Store(&s.runID)
 	s.setLimits()
-	s.exec = exec.New(s.commandTable(), store, log, s.refuseDebug, refuseSubscribed)
+	s.exec = exec.New(s.commandTable(), store, log, s.refusals())
 	return s
 }
 

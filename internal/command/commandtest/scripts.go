@@ -60,7 +60,7 @@ func startServer(t *testing.T, families ...[]*command.Spec) *server {
 	srv.store = store
 	families = append(families[:len(families):len(families)], exec.Commands())
 	families = append(families, srv.missing(families))
-	srv.x = exec.New(command.NewTable(families...), store, slog.New(slog.DiscardHandler))
+	srv.x = exec.New(command.NewTable(families...), store, slog.New(slog.DiscardHandler), exec.Refusals{})
 	t.Cleanup(func() {
 		srv.active.Wait()
 		if err := store.Close(); err != nil {
