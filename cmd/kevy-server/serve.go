@@ -157,8 +157,9 @@ func closeOnSignal(log *slog.Logger) (ctx context.Context, stop func()) {
 		}
 	}()
 	return ctx, func() {
-		// Ignored, not given back: the default would end a process that has closed.
-		signal.Ignore(syscall.SIGTERM, os.Interrupt)
+		// The channel stays where signals go, full and read by nobody: the default would
+		// end a process that has closed, and so does, where a signal is on its way to
+		// another thread, the runtime's change from a channel to ignoring.
 		close(done)
 		wg.Wait()
 		cancel()
