@@ -105,7 +105,8 @@ func (r *rig) pops() map[string]int {
 	return out
 }
 
-// logLines are the commands of the log, one a line.
+// logLines are the commands of the log, one a line. The SELECT that a block
+// begins with is left out: where blocks begin is nothing that a commit decides.
 func (r *rig) logLines() (lines []string) {
 	r.t.Helper()
 	files, err := r.fs.List("/data/appendonlydir")
@@ -126,15 +127,27 @@ func (r *rig) logLines() (lines []string) {
 			r.t.Fatal(err)
 		}
 		var words []string
+		opensBlock := false
+		end := func() {
+			selects := len(words) == 2 && strings.EqualFold(words[0], "SELECT")
+			if len(words) > 0 && !(selects && opensBlock) {
+				lines = append(lines, strings.Join(words, " "))
+			}
+			opensBlock = opensBlock && len(words) == 0
+			words = nil
+		}
 		for line := range strings.SplitSeq(string(data), "\r\n") {
 			switch {
 			case strings.HasPrefix(line, "*"):
-				lines, words = append(lines, strings.Join(words, " ")), nil
+				end()
+			case strings.HasPrefix(line, "#kevy "):
+				end()
+				opensBlock = true
 			case line != "" && line[0] != '$' && line[0] != '#':
 				words = append(words, line)
 			}
 		}
-		lines = append(lines, strings.Join(words, " "))
+		end()
 	}
 	return lines
 }
