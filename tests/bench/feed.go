@@ -346,7 +346,7 @@ func (p *plan) followerCost() error {
 		if err != nil {
 			return err
 		}
-		err = withServer(p.redis, args, func(s *process.Server) error {
+		err = withServer(p.redis, append([]string{"--repl-diskless-sync-delay", "0"}, args...), func(s *process.Server) error {
 			replica := append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(s.Port)}, args...)
 			return withServer(p.redis, replica, func(r *process.Server) error {
 				if err := waitReplica(s); err != nil {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"kevy/tests/process"
@@ -43,10 +42,7 @@ func withServer(b process.Binary, args []string, f func(*process.Server) error) 
 	if err := f(s); err != nil {
 		return err
 	}
-	if err := s.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	return s.WaitExit(stopLimit)
+	return s.Close(stopLimit)
 }
 
 // load is a number of commands that redis-benchmark sends.
