@@ -41,10 +41,7 @@ func (c *Config) registerCompatibility() {
 	}
 
 	t.group = "Redis: network and process"
-	integer("tcp-backlog", 511, 0, maxInt32).startOnly().noEffect("as many connections may wait as the system allows")
 	text("bind-source-addr", "")
-	text("unixsocket", "").startOnly().noEffect("clients connect by TCP")
-	checked("unixsocketperm", "0", "octal number, 0 to 777", checkOctal).startOnly()
 	integer("socket-mark-id", 0, 0, math.MaxUint32).startOnly()
 	integer("io-threads", 1, 1, 128).startOnly().noEffect("connections are spread over all cores")
 	flag("io-threads-do-reads", false).startOnly()
@@ -194,22 +191,15 @@ func (c *Config) registerCompatibility() {
 	choice("cluster-preferred-endpoint-type", "ip", "ip", "hostname", "unknown-endpoint")
 
 	t.group = "Redis: TLS"
-	integer("tls-port", 0, 0, 65535).defaultOnly("the server does not speak TLS")
 	flag("tls-replication", false)
 	flag("tls-cluster", false)
-	choice("tls-auth-clients", "yes", "no", "yes", "optional")
-	for _, name := range []string{
-		"tls-cert-file", "tls-key-file", "tls-key-file-pass",
-		"tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass",
-		"tls-dh-params-file", "tls-ca-cert-file", "tls-ca-cert-dir",
-		"tls-protocols", "tls-ciphers", "tls-ciphersuites",
-	} {
-		text(name, "")
+	for _, name := range []string{"tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass"} {
+		text(name, "").noEffect("the server makes no connections of its own")
 	}
-	flag("tls-prefer-server-ciphers", false)
-	flag("tls-session-caching", true)
-	integer("tls-session-cache-size", 20480, 0, maxInt32)
-	integer("tls-session-cache-timeout", 300, 0, maxInt32)
+	text("tls-dh-params-file", "").noEffect("keys are agreed on over elliptic curves")
+	flag("tls-prefer-server-ciphers", false).noEffect("the server chooses, by what the machine is good at")
+	integer("tls-session-cache-size", 20480, 0, maxInt32).noEffect("clients keep their sessions themselves, in tickets")
+	integer("tls-session-cache-timeout", 300, 0, maxInt32).noEffect("a ticket is good for a week, or until the TLS settings change")
 }
 
 // obsolete settings are read from files and forgotten, as Redis does.

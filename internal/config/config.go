@@ -10,7 +10,7 @@ import (
 type Config struct {
 	// Network and clients.
 	Bind                   Words // addresses; a leading '-' marks one that may be missing, * is every IPv4 address and ::* every IPv6 one
-	Port                   Int   // 0 takes a free port
+	Port                   Int   // 0: none, or a free one if there is no other way in; see FreePort
 	ProtectedMode          Bool
 	TimeoutSeconds         Int // 0: idle clients stay
 	TCPKeepaliveSeconds    Int // 0: none
@@ -18,6 +18,22 @@ type Config struct {
 	ProtoMaxBulkBytes      Int
 	ClientQueryBufferBytes Int
 	ClientOutputBuffer     OutputLimits
+	TCPBacklog             Int
+	UnixSocket             Text // empty: none; relative to Dir
+	UnixSocketPerm         Text // octal; 0: as the umask leaves it
+
+	// TLS.
+	TLSPort           Int // 0: none
+	TLSCertFile       Text
+	TLSKeyFile        Text
+	TLSKeyFilePass    Text
+	TLSCACertFile     Text
+	TLSCACertDir      Text
+	TLSAuthClients    Enum[TLSClients]
+	TLSProtocols      Text
+	TLSCiphers        Text
+	TLSCipherSuites   Text
+	TLSSessionCaching Bool
 
 	// Process.
 	Dir                Text // the data directory; absolute after Load
@@ -43,6 +59,7 @@ type Config struct {
 	FeedRetentionMs    Int // 0: no bound by age
 	FeedHoldMaxBytes   Int
 	HTTPPort           Int // 0: none
+	HTTPTLSPort        Int // 0: none
 	HTTPMaxClients     Int
 
 	FeedSnapshotMaxBytes Int // 0: no bound
@@ -147,6 +164,21 @@ const (
 	LocalityYes
 	LocalityLocal // connections from this host
 )
+
+// TLSClients is a value of the setting tls-auth-clients: whether clients show a
+// certificate.
+type TLSClients int
+
+// The values of tls-auth-clients.
+const (
+	TLSClientsNo TLSClients = iota
+	TLSClientsYes
+	TLSClientsOptional // none is as good as a right one
+)
+
+// FreePort reports whether a port of 0 stands for a free one. Where TLS or a Unix
+// socket lets clients in, it is none, as in Redis.
+func (c *Config) FreePort() bool { return c.TLSPort.Load() == 0 && c.UnixSocket.Load() == "" }
 
 // New returns the defaults.
 func New() *Config {

@@ -31,7 +31,12 @@ func (c *Config) register() {
 	c.Bind.form = fmt.Sprintf("1 to %d addresses; a leading - marks one that may be missing, * is every IPv4 address, ::* every IPv6 one", maxBindAddresses)
 	c.Bind.check = checkBind
 	t.words(&c.Bind, "bind", "127.0.0.1", "Addresses to listen on.")
-	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0 takes a free one and prints it.")
+	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0: none, where tls-port or unixsocket lets clients in; else it takes a free one and prints it.")
+	t.int(&c.TCPBacklog, "tcp-backlog", 511, 0, maxInt32, "Connections that may wait to be accepted; the system may allow fewer.").startOnly()
+	c.UnixSocket.form = "path"
+	t.text(&c.UnixSocket, "unixsocket", "", "Path of a Unix socket to listen on too, relative to dir. Empty: none. What an ended server left there is replaced.").startOnly()
+	c.UnixSocketPerm.form, c.UnixSocketPerm.check = "octal number, 0 to 777", checkOctal
+	t.text(&c.UnixSocketPerm, "unixsocketperm", "0", "Permissions of that socket. 0: as the umask has them.").startOnly()
 	t.bool(&c.ProtectedMode, "protected-mode", true, "Serve clients from this host only. Clients are not authenticated: with no, whoever reaches an address of bind is served.")
 	t.int(&c.TimeoutSeconds, "timeout", 0, 0, maxInt32, "Seconds after which an idle client is disconnected. 0: never.")
 	t.int(&c.TCPKeepaliveSeconds, "tcp-keepalive", 300, 0, maxInt32, "Seconds between TCP keepalive probes. 0: none.")
@@ -42,6 +47,26 @@ func (c *Config) register() {
 		ClientReplica: {HardBytes: 256 * mib, SoftBytes: 64 * mib, SoftSeconds: 60},
 		ClientPubSub:  {HardBytes: 32 * mib, SoftBytes: 8 * mib, SoftSeconds: 60},
 	}, "Bytes of unread replies at which a client of a class is disconnected: at once above the hard bound, after the given seconds above the soft one. 0: no bound. A client that does not read is not served on, so that it costs one reply at most; all clients are of the class normal.")
+
+	t.group = "TLS"
+	t.int(&c.TLSPort, "tls-port", 0, 0, 65535, "TCP port for TLS, on the addresses of bind. 0: none. CONFIG SET of any setting of this group reads the files anew; connections stay as they are.")
+	c.TLSCertFile.form, c.TLSKeyFile.form, c.TLSCACertFile.form, c.TLSCACertDir.form = "path", "path", "path", "path"
+	t.text(&c.TLSCertFile, "tls-cert-file", "", "The server's certificate, with those between it and the authority behind it, as PEM.")
+	t.text(&c.TLSKeyFile, "tls-key-file", "", "Its key, as PEM.")
+	t.text(&c.TLSKeyFilePass, "tls-key-file-pass", "", "Password of the key, if it is encrypted.")
+	t.text(&c.TLSCACertFile, "tls-ca-cert-file", "", "Certificates of the authorities whose clients are let in, as PEM.")
+	t.text(&c.TLSCACertDir, "tls-ca-cert-dir", "", "Directory of such files.")
+	enum(t, &c.TLSAuthClients, "tls-auth-clients", TLSClientsYes, []Choice[TLSClients]{
+		{"no", TLSClientsNo}, {"yes", TLSClientsYes}, {"optional", TLSClientsOptional},
+	}, "Whether clients must show a certificate of one of these authorities. optional: they may, and a wrong one is refused.")
+	c.TLSProtocols.form = "a combination of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3 without a gap"
+	t.text(&c.TLSProtocols, "tls-protocols", "", "Versions of the protocol. Empty: TLSv1.2 and TLSv1.3.")
+	c.TLSCiphers.form = "names of OpenSSL's, separated by colons"
+	t.text(&c.TLSCiphers, "tls-ciphers", "", "Cipher suites of TLSv1.2 and before; DEFAULT is what is taken by itself, ! or - in front leaves out. An error lists those that can be had.")
+	c.TLSCipherSuites.form = "empty, or all three of TLSv1.3"
+	t.text(&c.TLSCipherSuites, "tls-ciphersuites", "", "Cipher suites of TLSv1.3, which cannot be chosen: a text that leaves one out is refused.")
+	t.bool(&c.TLSSessionCaching, "tls-session-caching", true, "Let clients resume sessions, by tickets.")
+	t.int(&c.HTTPTLSPort, "http-tls-port", 0, 0, 65535, "TCP port on which the feed is served over HTTPS, with these certificates; clients are held to tls-auth-clients. 0: none.")
 
 	t.group = "Process"
 	c.Dir.form, c.Dir.check = "path", checkDir

@@ -5,6 +5,7 @@ package feedhttp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -51,6 +52,8 @@ type Options struct {
 	// Pause returns what is closed when a reader that keeps up is to look again.
 	Pause  func() <-chan struct{}
 	Logger *slog.Logger
+	// TLS is spoken on the listeners of ServeTLS.
+	TLS *tls.Config
 
 	writeTimeout, headerTimeout time.Duration // 0: the constants
 }
@@ -96,15 +99,23 @@ func New(opt Options) *Server {
 }
 
 // Serve accepts connections of a listener, which is the server's from now on.
-func (s *Server) Serve(ln net.Listener) {
-	gate := &gate{Listener: ln, s: s}
+func (s *Server) Serve(ln net.Listener) { s.serve(ln, &gate{Listener: ln, s: s}) }
+
+// ServeTLS is Serve for clients that speak TLS. Those that are not let in learn
+// no reason, as they would not understand it yet.
+func (s *Server) ServeTLS(ln net.Listener) {
+	s.serve(ln, tls.NewListener(&gate{Listener: ln, s: s, secure: true}, s.opt.TLS))
+}
+
+// serve accepts from entrance, which is ln behind a gate.
+func (s *Server) serve(ln, entrance net.Listener) {
 	ended := make(chan any)
 	s.mu.Lock()
 	s.serving[ln] = ended
 	s.mu.Unlock()
 	go func() {
 		defer close(ended)
-		_ = s.http.Serve(gate) // it ends when the listener is closed
+		_ = s.http.Serve(entrance) // it ends when the listener is closed
 	}()
 }
 
@@ -132,7 +143,8 @@ func (s *Server) Close() {
 // gate lets connections in.
 type gate struct {
 	net.Listener
-	s *Server
+	s      *Server
+	secure bool // the peer is to speak TLS
 }
 
 func (g *gate) Accept() (net.Conn, error) {
@@ -143,9 +155,9 @@ func (g *gate) Accept() (net.Conn, error) {
 		}
 		switch {
 		case g.s.opt.LocalOnly() && !isLocal(conn.RemoteAddr()):
-			refuse(conn, "403 Forbidden", "protected-mode serves this machine only")
+			g.refuse(conn, "403 Forbidden", "protected-mode serves this machine only")
 		case !g.s.admit():
-			refuse(conn, "503 Service Unavailable", "too many connections: the limit is http-maxclients")
+			g.refuse(conn, "503 Service Unavailable", "too many connections: the limit is http-maxclients")
 		default:
 			return &admittedConn{Conn: conn, s: g.s}, nil
 		}
@@ -194,7 +206,11 @@ func (c *admittedConn) Close() error {
 }
 
 // refuse answers a connection of which nothing was read, and closes it.
-func refuse(conn net.Conn, status, why string) {
+func (g *gate) refuse(conn net.Conn, status, why string) {
+	if g.secure {
+		_ = conn.Close()
+		return
+	}
 	_ = conn.SetWriteDeadline(time.Now().Add(refusalTimeout))
 	_, _ = io.WriteString(conn, "HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"+errorText(why))
 	_ = conn.Close()

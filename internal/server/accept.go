@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"net"
 	"time"
 
@@ -29,23 +30,39 @@ const denied = "DENIED Redis is running in protected mode because protected mode
 	"4) Setup a an authentication password for the default user. " +
 	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
 
-// admit decides whether redcon goes on with a new connection.
+// admit decides whether redcon goes on with a new connection. One that is to speak
+// TLS is refused without a word, as it would not understand any yet.
 func (s *Server) admit(conn redcon.Conn) bool {
-	nc := conn.NetConn()
+	pc := conn.NetConn().(*primedConn)
+	secure := pc.handshakes != nil
 	s.mu.Lock()
 	full := s.admitted >= int(s.cfg.MaxClients.Load())
-	foreign := s.cfg.ProtectedMode.Load() && !isLocal(nc.RemoteAddr()) // nobody has a password
+	foreign := !secure && s.isForeign(pc)
 	if !full && !foreign {
 		s.admitted++
 	}
 	s.mu.Unlock()
 	switch {
+	case full && secure:
+		s.stats.rejected.Add(1)
 	case full:
-		s.refuse(nc, "ERR max number of clients reached")
+		s.refuse(pc, "ERR max number of clients reached")
 	case foreign:
-		s.refuse(nc, denied)
+		s.refuse(pc, denied)
 	}
 	return !full && !foreign
+}
+
+// isForeign reports whether protected-mode keeps a peer out.
+func (s *Server) isForeign(nc net.Conn) bool {
+	return s.cfg.ProtectedMode.Load() && !isLocal(nc.RemoteAddr()) // nobody has a password
+}
+
+// turnAway forgets a connection that was admitted and becomes no client.
+func (s *Server) turnAway() {
+	s.mu.Lock()
+	s.admitted--
+	s.mu.Unlock()
 }
 
 func (s *Server) refuse(nc net.Conn, text string) {
@@ -68,11 +85,15 @@ func isLocal(addr net.Addr) bool {
 // takeOver detaches a connection that was admitted from redcon and gives it a
 // goroutine of its own, so that redcon's buffers for it can go.
 func (s *Server) takeOver(conn redcon.Conn, _ redcon.Command) {
-	nc := conn.NetConn().(*primedConn).Conn
+	pc := conn.NetConn().(*primedConn)
 	conn.Detach()
-	c := s.join(nc)
+	if pc.handshakes != nil {
+		s.greet(pc)
+		return
+	}
+	c := s.join(pc.Conn)
 	if c == nil {
-		_ = nc.Close()
+		_ = pc.Conn.Close()
 		return
 	}
 	go c.serve()
@@ -81,15 +102,26 @@ func (s *Server) takeOver(conn redcon.Conn, _ redcon.Command) {
 // join makes a client of a connection; nil if the server stops.
 func (s *Server) join(nc net.Conn) *client {
 	c := &client{
-		srv: s, id: s.nextID.Add(1), conn: nc, fd: -1, local: isLocal(nc.RemoteAddr()),
-		addr: nc.RemoteAddr().String(), laddr: nc.LocalAddr().String(), joined: s.uptime(),
+		srv: s, id: s.nextID.Add(1), conn: nc, fd: -1, local: isLocal(nc.RemoteAddr()), joined: s.uptime(),
 	}
-	if tcp, ok := nc.(*net.TCPConn); ok {
-		s.tuneTCP(tcp)
-		if raw, err := tcp.SyscallConn(); err == nil {
-			c.raw = raw
-			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) })
-		}
+	socket := socketOf(nc)
+	_, c.secure = nc.(*tls.Conn)
+	switch conn := socket.(type) {
+	case *net.TCPConn:
+		s.tuneTCP(conn)
+		c.raw, _ = conn.SyscallConn()
+	case *net.UnixConn:
+		c.unix = true
+		c.raw, _ = conn.SyscallConn()
+	}
+	if c.raw != nil {
+		_ = c.raw.Control(func(fd uintptr) { c.fd = int(fd) })
+	}
+	if c.unix {
+		c.addr = s.cfg.UnixSocket.Load() + ":0" // as Redis shows both ends
+		c.laddr = c.addr
+	} else {
+		c.addr, c.laddr = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	}
 	c.turn = make(chan struct{}, 1)
 	c.subs = changes.NewSubscriptions(c)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,8 @@ type client struct {
 	addr   string
 	laddr  string
 	local  bool          // the peer is on this machine
+	unix   bool          // by a Unix socket
+	secure bool          // conn is a *tls.Conn
 	joined time.Duration // on the server's clock
 	input  countedInput
 	r      *resp.Reader
@@ -241,7 +244,10 @@ func (c *client) send(b []byte) bool {
 	if over := int64(len(b)) - limit.SoftBytes; limit.SoftBytes > 0 && over > 0 {
 		// What is above the soft limit must go within the time that it allows.
 		c.setWriteDeadline(c.clock + time.Duration(max(limit.SoftSeconds, 1))*time.Second)
-		if n, err := c.write(b[:over]); err != nil {
+		c.hurry(true)
+		n, err := c.write(b[:over])
+		c.hurry(false)
+		if err != nil {
 			c.overOutputLimit(len(b) - n)
 			return false
 		}
@@ -270,6 +276,14 @@ func (c *client) setWriteDeadline(at time.Duration) {
 	_ = c.conn.SetWriteDeadline(c.srv.started.Add(at))
 }
 
+// hurry says whether what is written must go before the deadline, however much
+// of it is taken by then.
+func (c *client) hurry(on bool) {
+	if c.secure {
+		c.conn.(*tls.Conn).NetConn().(*steadyConn).impatient.Store(on)
+	}
+}
+
 func (c *client) write(b []byte) (n int, err error) {
 	n, err = c.conn.Write(b)
 	c.srv.stats.output.add(n)
@@ -291,5 +305,6 @@ func (c *client) HangUp() { c.closing = true }
 func (c *client) kill() {
 	c.killed.Store(true)
 	c.es.Abandon()
-	_ = c.conn.Close()
+	// The socket: to close TLS would wait for the peer to take that.
+	_ = socketOf(c.conn).Close()
 }

@@ -69,6 +69,9 @@ func (c *client) describe() connection.Client {
 	}
 	channels, patterns, shard := c.channels.Counts()
 	cl.Channels, cl.Patterns, cl.ShardChannels = int(channels), int(patterns), int(shard)
+	if c.unix {
+		cl.Flags |= connection.UnixSocket
+	}
 	if c.subscribed() {
 		cl.Flags |= connection.Subscribed
 	}

@@ -15,58 +15,88 @@ import (
 type web struct {
 	mu      sync.Mutex
 	server  *feedhttp.Server // nil: it has never been switched on; guarded by mu
-	bind    []string         // the settings that it listens at; guarded by mu
-	port    int64            // 0: nowhere; guarded by mu
+	at      webPlace         // where it listens; guarded by mu
 	stopped bool             // guarded by mu
+}
+
+// webPlace are the settings that say where HTTP is served.
+type webPlace struct {
+	bind          []string
+	port, tlsPort int64 // 0: not
+}
+
+func (p webPlace) none() bool { return p.port == 0 && p.tlsPort == 0 }
+
+func webPlaceOf(cfg *config.Config) webPlace {
+	return webPlace{bind: cfg.Bind.Load(), port: cfg.HTTPPort.Load(), tlsPort: cfg.HTTPTLSPort.Load()}
+}
+
+// webListeners are those of HTTP.
+type webListeners struct{ plain, secure []net.Listener }
+
+func (l webListeners) close() {
+	closeAll(l.plain)
+	closeAll(l.secure)
 }
 
 // listenHTTP opens the addresses on which the feed is served over HTTP; none if
 // that is off, or the feed is.
-func listenHTTP(cfg *config.Config, log *slog.Logger) ([]net.Listener, error) {
-	port := cfg.HTTPPort.Load()
+func listenHTTP(cfg *config.Config, log *slog.Logger) (webListeners, error) {
+	place := webPlaceOf(cfg)
 	switch {
-	case port == 0:
-		return nil, nil
+	case place.none():
+		return webListeners{}, nil
 	case !cfg.Feed.Load():
-		log.Warn("http-port has no effect, as the feed is off: set feed yes", "http_port", port)
-		return nil, nil
+		log.Warn("http-port has no effect, as the feed is off: set feed yes", "http_port", place.port, "http_tls_port", place.tlsPort)
+		return webListeners{}, nil
 	}
-	return listenOnHTTP(cfg.Bind.Load(), port)
+	return place.listen()
 }
 
-func listenOnHTTP(bind []string, port int64) ([]net.Listener, error) {
-	if port == 0 {
-		return nil, nil
+func (p webPlace) listen() (l webListeners, err error) {
+	if p.port != 0 {
+		l.plain, err = listenAs(p.bind, p.port, 0, "--http-port (0 is no HTTP)")
 	}
-	return listenAs(bind, port, "--http-port (0 is no HTTP)")
+	if err == nil && p.tlsPort != 0 {
+		l.secure, err = listenAs(p.bind, p.tlsPort, 0, "--http-tls-port (0 is no HTTPS)")
+	}
+	if err != nil {
+		l.close()
+		return webListeners{}, err
+	}
+	return l, nil
 }
 
 // openHTTP begins to serve the feed on listeners, which come from the settings.
-func (s *Server) openHTTP(listeners []net.Listener) {
+func (s *Server) openHTTP(listeners webListeners) {
 	w := &s.web
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.port = s.cfg.HTTPPort.Load()
-	if len(listeners) > 0 {
-		s.serveHTTP(listeners, s.cfg.Bind.Load(), w.port)
+	w.at = webPlaceOf(s.cfg)
+	if len(listeners.plain)+len(listeners.secure) > 0 {
+		s.serveHTTP(listeners, w.at)
 	}
 }
 
 // serveHTTP is openHTTP, or, without listeners, the end of listening. The caller
 // holds web.mu.
-func (s *Server) serveHTTP(listeners []net.Listener, bind []string, port int64) {
+func (s *Server) serveHTTP(listeners webListeners, at webPlace) {
 	w := &s.web
-	w.bind, w.port = bind, port
+	w.at = at
 	if w.server == nil {
 		w.server = feedhttp.New(feedhttp.Options{
 			Source: s.store.Feed(), DBs: s.store.Set().DBs(), Logger: s.log,
 			MaxClients: func() int { return int(s.cfg.HTTPMaxClients.Load()) }, LocalOnly: s.cfg.ProtectedMode.Load,
-			Subscribers: &s.subscribers, NextID: func() uint64 { return s.nextID.Add(1) }, Pause: s.pacer.next,
+			Subscribers: &s.subscribers, NextID: func() uint64 { return s.nextID.Add(1) }, Pause: s.pacer.next, TLS: s.webTLS(),
 		})
 	}
-	for _, ln := range listeners {
+	for _, ln := range listeners.plain {
 		s.log.Info("the feed is served over HTTP", "address", ln.Addr().String())
 		w.server.Serve(ln)
+	}
+	for _, ln := range listeners.secure {
+		s.log.Info("the feed is served over HTTPS", "address", ln.Addr().String())
+		w.server.ServeTLS(ln)
 	}
 }
 
@@ -90,12 +120,13 @@ func (s *Server) rebindHTTP() error {
 	w := &s.web
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	bind, port := s.cfg.Bind.Load(), s.cfg.HTTPPort.Load()
+	old, now := w.at, webPlaceOf(s.cfg)
+	same := now.port == old.port && now.tlsPort == old.tlsPort
 	switch {
-	case w.stopped, port == w.port && (w.server == nil || port == 0 || slices.Equal(bind, w.bind)):
+	case w.stopped, same && (w.server == nil || now.none() || slices.Equal(now.bind, old.bind)):
 		return nil
-	case port == 0 && w.server == nil:
-		w.port = 0
+	case now.none() && w.server == nil:
+		w.at = now
 		return nil
 	case !s.cfg.Feed.Load():
 		return errNoFeed
@@ -103,18 +134,18 @@ func (s *Server) rebindHTTP() error {
 	if w.server != nil {
 		w.server.Unlisten()
 	}
-	listeners, err := listenOnHTTP(bind, port)
+	listeners, err := now.listen()
 	if err == nil {
-		s.serveHTTP(listeners, bind, port)
+		s.serveHTTP(listeners, now)
 		return nil
 	}
 	s.log.Warn("cannot serve HTTP where it was asked to", "error", err)
-	old, oldErr := listenOnHTTP(w.bind, w.port)
+	former, oldErr := old.listen()
 	if oldErr != nil {
 		s.log.Error("cannot serve HTTP where it did before: no connections are accepted", "error", oldErr)
 	}
-	s.serveHTTP(old, w.bind, w.port)
-	if port != w.port {
+	s.serveHTTP(former, old)
+	if !same {
 		return errListenPort
 	}
 	return errListenBind

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kevy/internal/config"
+	"kevy/tests/certs"
 )
 
 // httpGet asks for the feed at a port, and returns the status and the body.
@@ -104,6 +105,58 @@ func TestFeedOverHTTP(t *testing.T) {
 		t.Error("it is off, and served")
 	}
 	c.expect("CONFIG SET http-port "+port, "+OK")
+}
+
+// TestFeedOverHTTPS: with the certificates of the settings, which CONFIG SET may
+// change while it is served.
+func TestFeedOverHTTPS(t *testing.T) {
+	ca := certs.New(t)
+	server, client := ca.Issue("server"), ca.Issue("client")
+	in := start(t, "--tls-cert-file", server.Cert, "--tls-key-file", server.Key)
+	c, port := in.conn(), freePort(t)
+	r := c.do("CONFIG SET http-tls-port " + port)
+	if !r.IsError("ERR") || !strings.Contains(string(r.Text), "either tls-ca-cert-file or tls-ca-cert-dir") {
+		t.Errorf("without an authority: %s", r)
+	}
+	c.expect("CONFIG SET tls-ca-cert-file "+ca.File+" http-tls-port "+port, "+OK")
+	c.expect("SET k v", "+OK")
+	get := func(pairs ...certs.Pair) (status int, body string, err error) {
+		client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: ca.Client(pairs...)}}
+		r, err := client.Get("https://localhost:" + port + "/changes?start=oldest")
+		if err != nil {
+			return 0, "", err
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		return r.StatusCode, string(text), err
+	}
+	if status, body, err := get(client); err != nil || status != http.StatusOK || !strings.Contains(body, `"args":["SET","k","v"]}`) {
+		t.Errorf("%d %s, %v", status, body, err)
+	}
+	if status, _, err := get(); err == nil {
+		t.Errorf("without a certificate: %d", status)
+	}
+	c.expect("CONFIG SET tls-auth-clients no", "+OK")
+	if status, _, err := get(); err != nil || status != http.StatusOK {
+		t.Errorf("where none is asked for: %d, %v", status, err)
+	}
+	if status, body, err := httpGet("127.0.0.1:"+port, ""); err == nil && status == http.StatusOK {
+		t.Errorf("HTTP is served on the port of HTTPS: %s", body)
+	}
+	c.expect("CONFIG SET http-maxclients 1", "+OK")
+	silent, err := net.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	eventually(t, "there is no room beside one that says nothing", func() bool {
+		_, _, err := get()
+		return err != nil
+	})
+	c.expect("CONFIG SET http-tls-port 0", "+OK")
+	if _, _, err := get(); err == nil {
+		t.Error("it is off, and served")
+	}
 }
 
 func TestFeedOverHTTPWithoutAFeed(t *testing.T) {

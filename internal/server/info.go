@@ -158,7 +158,7 @@ func okOrErr(ok bool) string {
 
 func (s *Server) infoServer(f *fields) {
 	now, up := time.Now(), int64(s.uptime()/time.Second)
-	_, port := s.ports.where()
+	port := s.ports.number()
 	f.text("redis_version", redisVersion)
 	f.text("redis_git_sha1", "00000000")
 	f.zero("redis_git_dirty")

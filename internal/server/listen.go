@@ -10,20 +10,64 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"kevy/internal/config"
 	"kevy/resp"
 )
 
+// listenAll opens everything that the settings name.
+func listenAll(cfg *config.Config) (e entrances, err error) {
+	for w := range ways {
+		if e[w], err = listenBy(cfg, w, cfg.Bind.Load(), portOf(cfg, w)); err != nil {
+			e.close()
+			return entrances{}, err
+		}
+	}
+	return e, nil
+}
+
+// noPort is the port of a way in which no client comes.
+const noPort = -1
+
+// portOf returns the port of the settings, 0 for a free one.
+func portOf(cfg *config.Config, w way) int64 {
+	port := cfg.Port.Load()
+	if w == byTLS {
+		port = cfg.TLSPort.Load()
+	}
+	if port == 0 && (w == byTLS || !cfg.FreePort()) {
+		return noPort
+	}
+	return port
+}
+
+// listenBy opens the addresses of one way; none where there is no port.
+func listenBy(cfg *config.Config, w way, bind []string, port int64) ([]net.Listener, error) {
+	backlog := int(cfg.TCPBacklog.Load())
+	switch {
+	case w == byUnix && cfg.UnixSocket.Load() != "":
+		ln, err := listenUnix(cfg)
+		return []net.Listener{ln}, err
+	case w == byUnix, port == noPort:
+		return nil, nil
+	case w == byTLS:
+		return listenAs(bind, port, backlog, "--tls-port")
+	}
+	return listen(bind, port, backlog)
+}
+
 // listen opens the addresses of the setting bind. A port of 0 is one free port,
 // the same for all.
-func listen(bind []string, port int64) ([]net.Listener, error) {
-	return listenAs(bind, port, "--port (--port 0 takes a free one)")
+func listen(bind []string, port int64, backlog int) ([]net.Listener, error) {
+	return listenAs(bind, port, backlog, "--port (--port 0 takes a free one)")
 }
 
 // listenAs is listen, which says what to change if the port is taken.
-func listenAs(bind []string, port int64, change string) (out []net.Listener, err error) {
+// A backlog of 0 is what the system allows.
+func listenAs(bind []string, port int64, backlog int, change string) (out []net.Listener, err error) {
 	text := strconv.FormatInt(port, 10)
 	var lc net.ListenConfig
 	for _, word := range bind {
@@ -34,6 +78,7 @@ func listenAs(bind []string, port int64, change string) (out []net.Listener, err
 		switch {
 		case err == nil:
 			out = append(out, ln)
+			setBacklog(ln, backlog)
 			if text == "0" {
 				_, text, _ = net.SplitHostPort(ln.Addr().String())
 			}
@@ -50,6 +95,18 @@ func listenAs(bind []string, port int64, change string) (out []net.Listener, err
 		return nil, errors.New("no address to listen on: set bind to an address of this machine")
 	}
 	return out, nil
+}
+
+// setBacklog changes how many connections may wait to be accepted: to listen
+// again is how.
+func setBacklog(ln net.Listener, backlog int) {
+	tcp, ok := ln.(*net.TCPListener)
+	if !ok || backlog <= 0 {
+		return
+	}
+	if raw, err := tcp.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Listen(int(fd), backlog) })
+	}
 }
 
 // family returns the network of an address of the setting bind: *, like 0.0.0.0,
@@ -96,6 +153,10 @@ const wakeCommand = "*1\r\n$4\r\nKEVY\r\n"
 type primedConn struct {
 	net.Conn
 	primed bool
+	// handshakes is set if the peer is to speak TLS; held, while the connection has
+	// a slot there.
+	handshakes *handshakes
+	held       atomic.Bool
 }
 
 func (c *primedConn) Read(p []byte) (int, error) {
@@ -104,6 +165,18 @@ func (c *primedConn) Read(p []byte) (int, error) {
 	}
 	c.primed = true
 	return copy(p, wakeCommand), nil
+}
+
+// release gives the slot back.
+func (c *primedConn) release() {
+	if c.held.CompareAndSwap(true, false) {
+		<-c.handshakes.slots
+	}
+}
+
+func (c *primedConn) Close() error {
+	c.release()
+	return c.Conn.Close()
 }
 
 const (
@@ -115,24 +188,49 @@ const (
 // file descriptors it waits, longer each time, instead of asking again at once.
 type primedListener struct {
 	net.Listener
-	log *slog.Logger
+	log        *slog.Logger
+	handshakes *handshakes   // nil: no TLS
+	quit       chan struct{} // closed when the listener is about to be
 }
 
 func (l *primedListener) Accept() (net.Conn, error) {
 	// What was accepted before comes first: a flood of connections must not queue
 	// thousands of goroutines in front of the clients that are there.
 	runtime.Gosched()
+	if l.handshakes == nil {
+		conn, err := l.accept()
+		if err != nil {
+			return nil, err
+		}
+		return &primedConn{Conn: conn}, nil
+	}
+	select {
+	case l.handshakes.slots <- struct{}{}:
+	case <-l.quit:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.accept()
+	if err != nil {
+		<-l.handshakes.slots
+		return nil, err
+	}
+	pc := &primedConn{Conn: conn, handshakes: l.handshakes}
+	pc.held.Store(true)
+	return pc, nil
+}
+
+func (l *primedListener) accept() (net.Conn, error) {
 	backoff := minAcceptBackoff
 	for {
 		conn, err := l.Listener.Accept()
-		if err == nil {
-			return &primedConn{Conn: conn}, nil
-		}
-		if errors.Is(err, net.ErrClosed) {
-			return nil, err
+		if err == nil || errors.Is(err, net.ErrClosed) {
+			return conn, err
 		}
 		l.log.Warn("cannot accept a connection", "error", err, "retry_ms", backoff.Milliseconds())
-		time.Sleep(backoff)
+		select {
+		case <-time.After(backoff):
+		case <-l.quit:
+		}
 		backoff = min(2*backoff, maxAcceptBackoff)
 	}
 }
@@ -143,31 +241,34 @@ var (
 	errListenBind = &resp.Error{Text: "Failed to bind to specified addresses."}
 )
 
-// rebind makes the server listen where the settings say now. If it cannot, it
-// goes on where it did. Connections stay.
-func (s *Server) rebind() error {
+// rebind makes the server listen, in one way, where the settings say now. If it
+// cannot, it goes on where it did. Connections stay.
+func (s *Server) rebind(w way) error {
 	p := &s.ports
-	bind, port := s.cfg.Bind.Load(), s.cfg.Port.Load()
-	oldBind, oldPort := p.where()
-	if port == 0 {
+	bind, port := s.cfg.Bind.Load(), portOf(s.cfg, w)
+	oldBind, oldPort := p.where(w)
+	switch {
+	case oldPort == 0:
+		oldPort = noPort
+	case port == 0:
 		port = oldPort // the free one that was taken
 	}
-	if port == oldPort && slices.Equal(bind, oldBind) {
+	if port == oldPort && (port == noPort || slices.Equal(bind, oldBind)) {
 		return nil
 	}
-	s.closePorts()
-	listeners, err := listen(bind, port)
+	s.closePorts(w)
+	listeners, err := listenBy(s.cfg, w, bind, port)
 	if err == nil {
-		s.openPorts(listeners, bind)
-		s.log.Info("listening elsewhere", "addresses", p.addresses())
+		s.openPorts(w, listeners, bind)
+		s.log.Info("listening elsewhere", "addresses", p.addresses(w), "tls", w == byTLS)
 		return nil
 	}
 	s.log.Warn("cannot listen where it was asked to", "error", err)
-	old, oldErr := listen(oldBind, oldPort)
+	old, oldErr := listenBy(s.cfg, w, oldBind, oldPort)
 	if oldErr != nil {
 		s.log.Error("cannot listen where it did before: no connections are accepted", "error", oldErr)
 	} else {
-		s.openPorts(old, oldBind)
+		s.openPorts(w, old, oldBind)
 	}
 	if port != oldPort {
 		return errListenPort

@@ -9,7 +9,7 @@ import (
 
 func TestListen(t *testing.T) {
 	// What is not there may be missing where it is marked so.
-	listeners, err := listen([]string{"127.0.0.1", "-192.0.2.1", "-::1"}, 0)
+	listeners, err := listen([]string{"127.0.0.1", "-192.0.2.1", "-::1"}, 0, 511)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,13 +22,13 @@ func TestListen(t *testing.T) {
 	}
 	var number int64
 	fmt.Sscan(port, &number)
-	if _, err := listen([]string{"127.0.0.1"}, number); err == nil || !strings.Contains(err.Error(), "127.0.0.1:"+port) || !strings.Contains(err.Error(), "--port") {
+	if _, err := listen([]string{"127.0.0.1"}, number, 511); err == nil || !strings.Contains(err.Error(), "127.0.0.1:"+port) || !strings.Contains(err.Error(), "--port") {
 		t.Errorf("a taken port: %v", err)
 	}
-	if _, err := listen([]string{"192.0.2.1"}, 0); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
+	if _, err := listen([]string{"192.0.2.1"}, 0, 511); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
 		t.Errorf("an address of another machine: %v", err)
 	}
-	if _, err := listen([]string{"-192.0.2.1"}, 0); err == nil {
+	if _, err := listen([]string{"-192.0.2.1"}, 0, 511); err == nil {
 		t.Error("no address at all is taken")
 	}
 	for word, want := range map[string]string{
@@ -42,7 +42,7 @@ func TestListen(t *testing.T) {
 }
 
 // freePort is a port of loopback that nobody has.
-func freePort(t *testing.T) (port string) {
+func freePort(t testing.TB) (port string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,9 @@ func (c *client) Push(b []byte) bool {
 }
 
 func (c *client) push(b []byte) bool {
+	if c.secure && c.writeDeadline != 0 {
+		c.waitForPeer() // what TLS has begun to write it cannot go on with
+	}
 	for {
 		n, err := c.write(b)
 		if err == nil {
@@ -66,11 +69,16 @@ func (c *client) push(b []byte) bool {
 			return false
 		}
 		// It was that of a reply before.
-		c.writeDeadline = 0
-		_ = c.conn.SetWriteDeadline(time.Time{})
-		if c.ending.Load() {
-			_ = c.conn.SetWriteDeadline(time.Now().Add(c.srv.writeTimeout))
-		}
+		c.waitForPeer()
+	}
+}
+
+// waitForPeer takes the deadline of replies away, unless the connection ends.
+func (c *client) waitForPeer() {
+	c.writeDeadline = 0
+	_ = c.conn.SetWriteDeadline(time.Time{})
+	if c.ending.Load() {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.srv.writeTimeout))
 	}
 }
 

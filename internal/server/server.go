@@ -5,9 +5,10 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,8 @@ type Server struct {
 	shutdown   chan struct{} // closed by SHUTDOWN
 	stopOnce   sync.Once
 	ports      ports
+	tls        atomic.Pointer[tls.Config] // nil: nothing is served over TLS
+	handshakes handshakes
 	web        web
 	// subscribers are the readers that follow a stream, by whatever way.
 	subscribers changes.Subscribers
@@ -57,19 +60,25 @@ type Server struct {
 // are accepted. The error says what to do where something can be done.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(addr string)) (err error) {
 	// The ports first: a second server on them must not touch the directory.
-	listeners, err := listen(cfg.Bind.Load(), cfg.Port.Load())
+	if err := fitMaxClients(cfg, log); err != nil {
+		return err
+	}
+	if _, err := tlsConfig(cfg); err != nil {
+		return fmt.Errorf("TLS cannot be served: %w", err)
+	}
+	listeners, err := listenAll(cfg)
 	if err != nil {
 		return err
 	}
-	webListeners, err := listenHTTP(cfg, log)
+	web, err := listenHTTP(cfg, log)
 	if err != nil {
-		closeAll(listeners)
+		listeners.close()
 		return err
 	}
 	store, err := engine.Open(engineOptions(cfg, log))
 	if err != nil {
-		closeAll(listeners)
-		closeAll(webListeners)
+		listeners.close()
+		web.close()
 		return advise(err)
 	}
 	defer func() {
@@ -79,18 +88,18 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 	}()
 	s := newServer(cfg, log, store)
 	if err := s.watchConfig(); err != nil {
-		closeAll(listeners)
-		closeAll(webListeners)
+		listeners.close()
+		web.close()
 		return err
 	}
-	s.openHTTP(webListeners)
+	s.openHTTP(web)
 	return s.serve(ctx, listeners, ready)
 }
 
 func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Server {
 	s := &Server{
 		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: readMemory().used, runID: newRunID(),
-		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)},
+		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
 		writeTimeout: writeTimeout, hub: pubsub.NewHub(),
 	}
 	s.replID.Store(&s.runID)
@@ -106,10 +115,14 @@ func newRunID() string {
 }
 
 // serve accepts connections until it is told to stop, then ends them.
-func (s *Server) serve(ctx context.Context, listeners []net.Listener, ready func(addr string)) error {
-	s.openPorts(listeners, s.cfg.Bind.Load())
-	for _, ln := range listeners {
-		ready(ln.Addr().String())
+func (s *Server) serve(ctx context.Context, listeners entrances, ready func(addr string)) error {
+	for w := range ways {
+		s.openPorts(w, listeners[w], s.cfg.Bind.Load())
+	}
+	for _, group := range listeners {
+		for _, ln := range group {
+			ready(ln.Addr().String())
+		}
 	}
 	stopCron := s.startCron()
 	var err error
@@ -128,7 +141,9 @@ func (s *Server) Shutdown() { s.stopOnce.Do(func() { close(s.shutdown) }) }
 
 // stop closes the listeners and every connection and waits for their ends.
 func (s *Server) stop() {
-	s.closePorts()
+	for w := range ways {
+		s.closePorts(w)
+	}
 	s.closeHTTP()
 	s.mu.Lock()
 	s.closed = true
@@ -136,6 +151,7 @@ func (s *Server) stop() {
 		c.kill()
 	}
 	s.mu.Unlock()
+	s.handshakes.end()
 	s.active.Wait()
 	s.pacer.stop()
 }

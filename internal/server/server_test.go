@@ -54,7 +54,7 @@ func startWith(t testing.TB, with setup) *instance {
 	}
 	in := &instance{t: t, log: &safeLog{}, done: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(in.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	listeners, err := listen(cfg.Bind.Load(), cfg.Port.Load())
+	listeners, err := listenAll(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func startWith(t testing.TB, with setup) *instance {
 	}
 	store, err := engine.Open(options)
 	if err != nil {
-		closeAll(listeners)
+		listeners.close()
 		t.Fatal(err)
 	}
 	in.Server = newServer(cfg, log, store)
@@ -74,10 +74,14 @@ func startWith(t testing.TB, with setup) *instance {
 	if with.server != nil {
 		with.server(in.Server)
 	}
-	in.addr = listeners[0].Addr().String()
+	if len(listeners[byTCP]) > 0 {
+		in.addr = listeners[byTCP][0].Addr().String()
+	}
 	if with.listener != nil {
-		for i := range listeners {
-			listeners[i] = with.listener(listeners[i])
+		for _, group := range listeners {
+			for i := range group {
+				group[i] = with.listener(group[i])
+			}
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

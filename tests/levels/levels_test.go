@@ -22,7 +22,7 @@ type level struct {
 }
 
 var levels = []level{
-	0: {packages: []string{"resp", "internal/vfs", "internal/ds", "internal/glob", "internal/xxh3", "internal/changejson", "internal/backoff", "internal/alarm"}},
+	0: {packages: []string{"resp", "internal/vfs", "internal/ds", "internal/glob", "internal/xxh3", "internal/changejson", "internal/backoff", "internal/alarm", "internal/tlsconfig"}},
 	1: {packages: []string{"internal/op", "aof", "persist", "changes", "internal/client"}},
 	2: {packages: []string{"shard", "feed"}, banned: []string{"net", "os"}},
 	3: {packages: []string{"internal/engine", "internal/command"}},

@@ -44,10 +44,11 @@ const (
 	Blocked
 	WatchTouched // a watched key has changed: EXEC will fail
 	Closing      // after its replies
+	UnixSocket   // it came by one
 )
 
 // letters are in the order of the flags, which is Redis's.
-const flagLetters = "Pxbdc"
+const flagLetters = "PxbdcU"
 
 func (f ClientFlags) String() string {
 	var b []byte
