@@ -1,6 +1,10 @@
 package shard
 
-import "kevy/internal/ds"
+import (
+	"maps"
+
+	"kevy/internal/ds"
+)
 
 // undo keeps the values that a Tx replaced, so that Rollback can put them back.
 // Its steps are taken back in reverse order.
@@ -8,6 +12,7 @@ type undo struct {
 	steps   []undoStep
 	seen    map[string]bool
 	touched []*Watch // that have not been told yet
+	stale   map[*Shard]map[string]bool
 }
 
 // undoStep is a key or, if content is set, a whole database's part of a shard.
@@ -56,12 +61,26 @@ func (u *undo) saveDB(sh *Shard, db int) {
 	clear(u.seen)
 }
 
+// saveStale keeps which watched keys of a shard are stale, before that changes.
+func (u *undo) saveStale(sh *Shard) {
+	if _, saved := u.stale[sh]; saved {
+		return
+	}
+	if u.stale == nil {
+		u.stale = make(map[*Shard]map[string]bool)
+	}
+	u.stale[sh] = maps.Clone(sh.stale)
+}
+
 // Rollback puts back every value that changed since KeepUndo and forgets the
 // recorded ops. To who watches a key, or waits for it, nothing has happened.
 func (tx *Tx) Rollback() {
 	steps := tx.undo.steps
 	for i := len(steps) - 1; i >= 0; i-- {
 		steps[i].restore()
+	}
+	for sh, stale := range tx.undo.stale {
+		sh.stale = stale
 	}
 	tx.undo = nil
 	tx.commit.Reset()

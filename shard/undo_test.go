@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -118,31 +119,30 @@ func firstDifference(want, got []string) string {
 func TestKeptUndoCommits(t *testing.T) {
 	rng := testRand(t)
 	kept, plain := newTestSet(4), newTestSet(4)
+	told := 0
 	for round := range 1000 {
 		kept.now += rng.Int64N(60)
 		plain.now = kept.now
-		var bytes [2]string
+		var ops [2]string
+		var touched [2]bool
 		seed := rng.Uint64()
-		w, key := kept.NewWatch(), []byte("key1")
+		key := []byte("key1")
 		for i, set := range []*testSet{kept, plain} {
 			same := rand.New(rand.NewPCG(seed, 0))
+			w := set.NewWatch()
 			set.Lock(set.all)
 			set.tx.Begin(set.all, 0, set.now)
+			set.tx.Watch(w, key)
+			set.tx.End()
+			set.tx.Begin(set.all, 0, set.now)
 			if i == 0 {
-				set.tx.Watch(w, key)
-				set.tx.End()
-				set.tx.Begin(set.all, 0, set.now)
 				set.tx.KeepUndo()
-			} else {
-				set.tx.Exists(key) // as WATCH does, it lets an overdue key go
-				set.tx.End()
-				set.tx.Begin(set.all, 0, set.now)
 			}
 			for range 1 + same.IntN(5) {
 				mutate(same, set.tx)
 			}
-			touched := touches(set.tx.Commit(), key)
-			bytes[i] = string(set.tx.Commit().Bytes())
+			must := touches(set.tx.Commit(), key)
+			ops[i] = string(set.tx.Commit().Bytes())
 			if i == 0 && w.Touched() {
 				t.Fatalf("round %d: who watches is told before the commit", round)
 			}
@@ -152,31 +152,97 @@ func TestKeptUndoCommits(t *testing.T) {
 					t.Fatalf("the last LSN is %d", got)
 				}
 			}
-			if i == 0 && touched && !w.Touched() {
-				t.Fatalf("round %d: who watches is not told: %q", round, bytes[0])
+			touched[i] = w.Touched()
+			if must && !touched[i] {
+				t.Fatalf("round %d: who watches is not told: %q", round, ops[i])
 			}
 			set.tx.End()
 			set.Unlock(set.all)
+			w.Clear()
 		}
-		w.Clear()
-		if bytes[0] != bytes[1] || kept.Digest() != plain.Digest() {
-			t.Fatalf("round %d: with undo it is\n%q\nwithout\n%q", round, bytes[0], bytes[1])
+		if ops[0] != ops[1] || touched[0] != touched[1] || kept.Digest() != plain.Digest() {
+			t.Fatalf("round %d: with undo it is\n%q, told %v\nwithout\n%q, told %v", round, ops[0], touched[0], ops[1], touched[1])
 		}
+		if touched[0] {
+			told++
+		}
+	}
+	if told < 20 {
+		t.Errorf("who watches was told in %d rounds", told)
 	}
 }
 
-// touches reports whether a commit has an op of key in database 0.
+// touches reports whether a commit has an op of key in database 0 that who
+// watches it must be told of. The end of an overdue key that a SWAPDB of the same
+// commit brought is none: the key that was watched did not exist, as it does not now.
 func touches(c *op.Commit, key []byte) bool {
-	rest := c.Bytes()
-	for i := range c.Ops() {
+	if c.Ops() == 0 {
+		return false
+	}
+	rest := c.AppendTo(nil, true)
+	expired, swapped := false, false
+	for i := 0; len(rest) > 0; {
+		if left, ok := bytes.CutPrefix(rest, []byte("#x\r\n")); ok {
+			expired, rest = true, left
+		}
 		n, args, err := op.ReadCommand(rest, nil)
 		if err != nil {
 			panic(err)
 		}
-		if c.DB(i) == 0 && c.Verb(i).Keyed() && !unwatched(c.Verb(i)) && string(args[1]) == string(key) {
+		rest = rest[n:]
+		switch string(args[0]) {
+		case "MULTI", "select", "EXEC":
+			continue
+		case "SWAPDB":
+			swapped = true
+		}
+		if c.DB(i) == 0 && c.Verb(i).Keyed() && !unwatched(c.Verb(i)) && string(args[1]) == string(key) && !(expired && swapped) {
 			return true
 		}
-		rest = rest[n:]
+		expired = false
+		i++
 	}
 	return false
+}
+
+// TestStaleKeyAndRollback: a watched key that did not exist and was exchanged
+// for an overdue one has not changed when that one goes, not even if it went
+// before, or was exchanged, and this was taken back.
+func TestStaleKeyAndRollback(t *testing.T) {
+	for name, undone := range map[string]func(tx *Tx, key []byte){
+		"nothing":       func(*Tx, []byte) {},
+		"a look":        func(tx *Tx, key []byte) { tx.Exists(key) },
+		"SwapDB":        func(tx *Tx, key []byte) { tx.SwapDB(0, 2) },
+		"FlushDB":       func(tx *Tx, key []byte) { tx.FlushDB(0) },
+		"Set":           func(tx *Tx, key []byte) { tx.Set(key, []byte("v"), 0) },
+		"SwapDB of one": func(tx *Tx, key []byte) { tx.SwapDB(0, 1); tx.SwapDB(0, 1) },
+	} {
+		s := newTestSet(4)
+		key := []byte("key")
+		s.update(1, func(tx *Tx) { tx.Set(key, []byte("v"), tx.NowMs()+10) })
+		w := s.NewWatch()
+		s.update(0, func(tx *Tx) { tx.Watch(w, key) })
+		s.now += 20
+		s.update(0, func(tx *Tx) { tx.SwapDB(0, 1) })
+		s.Lock(s.all)
+		s.tx.Begin(s.all, 0, s.now)
+		s.tx.KeepUndo()
+		undone(s.tx, key)
+		s.tx.Rollback()
+		s.tx.End()
+		s.Unlock(s.all)
+		s.update(0, func(tx *Tx) {
+			if tx.Exists(key) {
+				t.Errorf("%s: the key is not overdue", name)
+			}
+		})
+		if w.Touched() {
+			t.Errorf("%s: who watches is told of the end of a key that was overdue", name)
+		}
+		s.update(0, func(tx *Tx) { tx.Set(key, []byte("v"), 0) })
+		if !w.Touched() {
+			t.Errorf("%s: who watches is not told of a new key", name)
+		}
+		w.Clear()
+	}
 }

@@ -125,7 +125,7 @@ func (tx *Tx) touch(sh *Shard, key []byte, w wake) {
 		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
 		tx.note(sh.queues[string(sh.scratch)], w)
 		if sh.stale[string(sh.scratch)] {
-			delete(sh.stale, string(sh.scratch))
+			tx.setStale(sh, string(sh.scratch), false)
 			if tx.cause == op.Expired {
 				return
 			}
@@ -145,7 +145,7 @@ func (tx *Tx) touchDB(sh *Shard, db int) {
 	for name, list := range sh.watches {
 		if in, key := watchedIn(name); in == db && sh.dbs[db].keys.Get(key) != nil {
 			if sh.stale[name] {
-				delete(sh.stale, name)
+				tx.setStale(sh, name, false)
 				continue
 			}
 			tx.dirty(list)
@@ -165,17 +165,30 @@ func (tx *Tx) touchSwap(sh *Shard, a, b int) {
 		here, there := sh.dbs[in].keys.Get(key), sh.dbs[a+b-in].keys.Get(key)
 		if sh.stale[name] {
 			here = nil
-			delete(sh.stale, name)
+			tx.setStale(sh, name, false)
 		}
 		switch {
 		case here == nil && there != nil && tx.overdue(there):
-			if sh.stale == nil {
-				sh.stale = make(map[string]bool)
-			}
-			sh.stale[name] = true
+			tx.setStale(sh, name, true)
 		case here != nil || there != nil:
 			tx.dirty(list)
 		}
+	}
+}
+
+// setStale says whether a watched key, by its watchName, is one that SWAPDB brought
+// when it was overdue.
+func (tx *Tx) setStale(sh *Shard, name string, is bool) {
+	if tx.undo != nil {
+		tx.undo.saveStale(sh)
+	}
+	switch {
+	case !is:
+		delete(sh.stale, name)
+	case sh.stale == nil:
+		sh.stale = map[string]bool{name: true}
+	default:
+		sh.stale[name] = true
 	}
 }
 
