@@ -22,6 +22,9 @@ type Spec struct {
 	// the handler then needs, but nothing less.
 	Reach func(args [][]byte) (keys [][]byte, all bool)
 	Tips  []string
+	// Secrets, if set, calls hide with the index of each argument that nobody else must
+	// see; one that is not there is left out.
+	Secrets func(args [][]byte, hide func(i int))
 
 	Summary     string
 	Syntax      string // the arguments as documentation shows them

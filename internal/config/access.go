@@ -14,6 +14,15 @@ type Pair struct{ Name, Value string }
 // none.
 func (c *Config) Lookup(name string) *Setting { return c.byName[strings.ToLower(name)] }
 
+// Secret reports whether the value of a setting is for nobody else to see.
+func Secret(name string) bool {
+	switch strings.ToLower(name) {
+	case "requirepass", "masteruser", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass":
+		return true
+	}
+	return false
+}
+
 // Get answers CONFIG GET: the settings that any of the patterns selects, each
 // name once, in the registry's order, under an alias where the alias is what
 // was asked for. A pattern without *, ? and [ is a name and is answered as it

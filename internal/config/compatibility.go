@@ -115,11 +115,6 @@ func (c *Config) registerCompatibility() {
 	t.alias(integer("busy-reply-threshold", 5000, 0, maxInt64), "lua-time-limit")
 	checked("notify-keyspace-events", "", "letters of Ag$lshzxeKEtmdn", canonicalEvents).noEffect("no keyspace events are published")
 	integer("tracking-table-max-keys", 1000000, 0, maxInt64)
-	integer("slowlog-log-slower-than", 10000, -1, maxInt64)
-	integer("slowlog-max-len", 128, 0, maxInt64)
-	integer("latency-monitor-threshold", 0, 0, maxInt64)
-	flag("latency-tracking", true)
-	words("latency-tracking-info-percentiles", "50 99 99.9", "numbers, 0 to 100", checkPercentiles)
 	choice("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas")
 
 	flag("use-exit-on-panic", false).hide()

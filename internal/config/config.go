@@ -80,6 +80,13 @@ type Config struct {
 	StreamNodeMaxBytes        Int
 	StreamNodeMaxEntries      Int
 
+	// Diagnostics.
+	SlowlogMicros      Int // below 0: nothing is slow
+	SlowlogMaxEntries  Int
+	LatencyMonitorMs   Int // 0: off
+	LatencyTracking    Bool
+	LatencyPercentiles Words // numbers from 0 to 100
+
 	settings []*Setting          // in the registry's order; constant after New
 	byName   map[string]*Setting // names and aliases in lower case; constant after New
 	file     string              // absolute path of the file read, or empty; constant after Load

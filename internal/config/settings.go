@@ -126,6 +126,14 @@ func (c *Config) register() {
 	t.bytes(&c.StreamNodeMaxBytes, "stream-node-max-bytes", 4*kib, 0, maxInt64, "Size of a stream's blocks, which a trim with ~ removes whole. 0: up to 1 GiB.")
 	t.int(&c.StreamNodeMaxEntries, "stream-node-max-entries", 100, 0, maxInt64, "Entries in a stream's block. 0: no bound.")
 	t.bytes(&c.HLLSparseMaxBytes, "hll-sparse-max-bytes", 3000, 0, maxInt64, "Bytes up to which a HyperLogLog is packed.")
+
+	t.group = "Diagnostics"
+	t.int(&c.SlowlogMicros, "slowlog-log-slower-than", 10000, -1, maxInt64, "Microseconds from which on SLOWLOG keeps a command; below 1000 every command is measured by itself, which costs a little. 0: all of them. -1: none.")
+	t.int(&c.SlowlogMaxEntries, "slowlog-max-len", 128, 0, maxInt64, "Commands that SLOWLOG keeps.")
+	t.int(&c.LatencyMonitorMs, "latency-monitor-threshold", 0, 0, maxInt64, "Milliseconds from which on LATENCY records what took so long; every command is then measured by itself. 0: nothing is recorded.")
+	t.bool(&c.LatencyTracking, "latency-tracking", true, "Count how the durations of each command are spread, for LATENCY HISTOGRAM and INFO latencystats.")
+	c.LatencyPercentiles.form, c.LatencyPercentiles.check = "numbers, 0 to 100", checkPercentiles
+	t.words(&c.LatencyPercentiles, "latency-tracking-info-percentiles", "50 99 99.9", "Percentiles that INFO latencystats shows.")
 }
 
 func checkBind(words []string) error {

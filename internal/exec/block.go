@@ -90,6 +90,9 @@ func (x *Executor) park(s *Session, p *parked) {
 	s.parked.Store(nil)
 	s.staleClock()
 	start := s.W.Len()
+	if p.outcome != abandoned {
+		x.took(x.watch.Load(), s, p.spec, p.ctx.Args, s.tallies.last)
+	}
 	switch p.outcome {
 	case served:
 		s.W.Raw(p.w.Bytes())

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"kevy/internal/command"
 	"kevy/internal/engine"
@@ -25,6 +27,8 @@ type Executor struct {
 	// refusals are those of New, complete.
 	refusals Refusals
 	stats    *Stats
+	quick    []bool // by command.Spec.Number: see quickCommands
+	watch    atomic.Pointer[watching]
 }
 
 // New returns an executor. Where refusals name none to admit by, the two of this
@@ -33,7 +37,8 @@ func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals 
 	if refusals.Admit == nil {
 		refusals.Admit = []Refusal{RefuseInMulti, RefuseUnlogged}
 	}
-	x := &Executor{table: table, store: store, log: log, refusals: refusals, stats: newStats(table)}
+	x := &Executor{table: table, store: store, log: log, refusals: refusals, stats: newStats(table), quick: quickCommands(table)}
+	x.SetWatch(Watch{SlowFrom: -1})
 	for i := range store.Set().Shards() {
 		x.all = append(x.all, i)
 	}
@@ -65,6 +70,9 @@ func (x *Executor) Do(s *Session, args [][]byte) {
 	case s.multi.open && !runsInsideMulti(spec):
 		s.queue(spec, args)
 	default:
+		if s.tallies.calls > 0 && x.alone(x.watch.Load(), spec, args) {
+			s.tallies.split(x, sinceStart())
+		}
 		x.run(s, spec, args)
 	}
 }
@@ -186,6 +194,12 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 	c := &s.ctx
 	c.Spec, c.Args, c.Tx, c.W, c.Session = spec, args, tx, s.W, s.self
 	c.Unblock()
+	w := x.watch.Load()
+	began, alone := time.Duration(0), x.alone(w, spec, args)
+	if alone {
+		s.tallies.waited = 0
+		began = sinceStart()
+	}
 	spec.Run(c)
 	if c.Waits() != nil && (s.parker == nil || s.InMulti()) {
 		c.Refuse()
@@ -197,7 +211,19 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 			s.tallies.misses += misses
 		}
 	}
-	x.count(s, spec, start, sent)
+	if alone {
+		now := sinceStart()
+		d := now - began - s.tallies.waited
+		x.stats.commands[spec.Number()].nanoseconds.Add(int64(d))
+		if s.tallies.last = d; c.Waits() == nil {
+			x.took(w, s, spec, args, d)
+		}
+		s.tallies.split(x, now)
+	}
+	x.count(s, spec, start, sent, alone)
+	if w.Ran != nil {
+		w.ran(s, spec, args)
+	}
 }
 
 // survive ends a handler that panicked. That is a bug, which costs its caller an
@@ -217,7 +243,7 @@ func (x *Executor) survive(s *Session, spec *command.Spec, tx *shard.Tx, p any, 
 	}
 	s.W.Truncate(start)
 	s.W.Error(internalError(spec))
-	x.count(s, spec, start, sent)
+	x.count(s, spec, start, sent, false)
 }
 
 func internalError(spec *command.Spec) *resp.Error {
@@ -225,8 +251,9 @@ func internalError(spec *command.Spec) *resp.Error {
 }
 
 // count counts a call whose reply begins at start of what is gathered, or, if
-// the session has sent replies since sent, at the beginning.
-func (x *Executor) count(s *Session, spec *command.Spec, start, sent int) {
+// the session has sent replies since sent, at the beginning. timed says that its time
+// was counted.
+func (x *Executor) count(s *Session, spec *command.Spec, start, sent int, timed bool) {
 	reply := s.W.Bytes()
 	if s.settled == sent {
 		reply = reply[start:]
@@ -234,6 +261,14 @@ func (x *Executor) count(s *Session, spec *command.Spec, start, sent int) {
 	failed := len(reply) > 0 && reply[0] == '-'
 	if failed {
 		x.stats.CountError(errorCode(reply))
+	}
+	if timed {
+		c := &x.stats.commands[spec.Number()]
+		c.calls.Add(1)
+		if failed {
+			c.failed.Add(1)
+		}
+		return
 	}
 	if s.tallies.count(spec, failed) {
 		s.MergeStats()

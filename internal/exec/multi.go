@@ -23,7 +23,7 @@ type queuedCommand struct {
 // runsInsideMulti reports whether the command acts on an open transaction rather
 // than being queued in it.
 func runsInsideMulti(spec *command.Spec) bool {
-	switch spec.Name {
+	switch spec.FullName() {
 	case "exec", "discard", "multi", "watch", "quit", "reset":
 		return true
 	}
@@ -160,22 +160,24 @@ func runUnwatch(c *command.Ctx) {
 func runExec(c *command.Ctx) {
 	s := sessionOf(c)
 	if !s.multi.open {
+		s.Show(c.Args)
 		c.W.Error(resp.Errorf("ERR", "EXEC without MULTI"))
 		return
 	}
 	if s.multi.aborted {
+		s.Show(c.Args)
 		s.discard()
 		c.W.Error(resp.Errorf("EXECABORT", "Transaction discarded because of previous errors."))
 		return
 	}
 	s.multi.open, s.multi.running = false, true
-	s.x.runQueued(s, s.multi.queued)
+	s.x.runQueued(s, s.multi.queued, c.Args)
 	s.discard()
 }
 
 // runQueued runs a transaction under the locks of all its keys and of the
-// watched ones, as one commit.
-func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
+// watched ones, as one commit. args are those of EXEC.
+func (x *Executor) runQueued(s *Session, queued []queuedCommand, args [][]byte) {
 	s.shards = s.shards[:0]
 	s.watch.EachShard(func(i int) { s.shards = insertSorted(s.shards, i) })
 	for _, q := range queued {
@@ -204,6 +206,7 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand) {
 			x.invoke(s, q.spec, q.args, tx)
 		}
 	}
+	s.show(args, false)
 	if lsn, _ := x.end(s); lsn != 0 {
 		s.wrote(start, lsn)
 	}

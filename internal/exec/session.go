@@ -152,7 +152,7 @@ func (s *Session) Saw(lsn uint64) { s.seen = max(s.seen, lsn) }
 // Close gives back what the session holds in the store.
 func (s *Session) Close() {
 	s.discard()
-	s.tallies.merge(s.x.stats)
+	s.tallies.merge(s.x)
 }
 
 // Reset puts the session into the state of a new connection, as RESET does.
@@ -192,7 +192,7 @@ func (s *Session) wrote(start int, lsn uint64) {
 // nothing is acknowledged that is not there. Reads stand.
 func (s *Session) Settle() {
 	s.settled++
-	s.tallies.merge(s.x.stats)
+	s.tallies.merge(s.x)
 	if err := s.x.store.Wait(s.seen); err != nil {
 		s.withdraw(misconf(err))
 	}
@@ -200,14 +200,23 @@ func (s *Session) Settle() {
 	s.staleClock()
 }
 
-// Waits says that the command that runs is about to wait for something: that
-// time is not counted.
-func (s *Session) Waits() { s.tallies.merge(s.x.stats) }
+// Waits says that the command that runs is about to wait for something, until
+// Resumes: that time is not counted.
+func (s *Session) Waits() {
+	s.tallies.merge(s.x)
+	s.tallies.waits = sinceStart()
+}
+
+// Resumes says that the wait is over that Waits announced.
+func (s *Session) Resumes() {
+	s.tallies.waited += sinceStart() - s.tallies.waits
+	s.tallies.waits = 0
+}
 
 // MergeStats makes the executor's counters include what this session ran since
 // the last Settle.
 func (s *Session) MergeStats() {
-	s.tallies.merge(s.x.stats)
+	s.tallies.merge(s.x)
 	s.tallies.begin()
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kevy/internal/command"
+	"kevy/internal/metrics"
 )
 
 const (
@@ -34,14 +35,16 @@ type Stats struct {
 // commands do not wait for each other.
 type commandCounters struct {
 	calls, nanoseconds, rejected, failed atomic.Int64
-	_                                    [32]byte
+	latency                              atomic.Pointer[metrics.Histogram] // nil until it was needed
+	_                                    [24]byte
 }
 
 // CommandStats are the counts of one command.
 type CommandStats struct {
 	Calls int64
-	// Microseconds is the time of its calls. A batch of pipelined commands is
-	// measured as a whole, without the wait for the log, and divided equally.
+	// Microseconds is the time of its calls. Of a batch of pipelined commands those
+	// that are quick are measured together, without the wait for the log, and the
+	// time is divided equally.
 	Microseconds int64
 	// Rejected calls were refused before they ran, failed ones answered with an
 	// error.
@@ -145,6 +148,7 @@ func (st *Stats) Reset() {
 		c.nanoseconds.Store(0)
 		c.rejected.Store(0)
 		c.failed.Store(0)
+		c.latency.Store(nil)
 	}
 	st.hits.Store(0)
 	st.misses.Store(0)
@@ -191,6 +195,10 @@ type tallies struct {
 	calls int64
 
 	hits, misses int64
+
+	waits  time.Duration // when the command that runs began to wait, 0: it does not
+	waited time.Duration // for how long it has
+	last   time.Duration // what the one took that was measured alone last
 }
 
 // begin starts the measurement unless it runs.
@@ -222,24 +230,12 @@ func (t *tallies) count(spec *command.Spec, failed bool) (full bool) {
 
 // merge adds the counts to st, divides the time since begin among the calls,
 // and stops the measurement.
-func (t *tallies) merge(st *Stats) {
+func (t *tallies) merge(x *Executor) {
 	if t.calls > 0 {
-		share := int64(0)
-		if t.began != 0 {
-			share = int64(sinceStart()-t.began) / t.calls
-		}
-		for i := range t.list[:t.n] {
-			c := &t.list[i]
-			total := &st.commands[c.spec.Number()]
-			total.calls.Add(c.calls)
-			total.nanoseconds.Add(share * c.calls)
-			if c.failed > 0 {
-				total.failed.Add(c.failed)
-			}
-		}
-		t.n, t.calls = 0, 0
+		t.divide(x, sinceStart())
 	}
 	t.began = 0
+	st := x.stats
 	if t.hits > 0 {
 		st.hits.Add(t.hits)
 		t.hits = 0
@@ -248,4 +244,34 @@ func (t *tallies) merge(st *Stats) {
 		st.misses.Add(t.misses)
 		t.misses = 0
 	}
+}
+
+// split is merge for the calls so far, where one follows that is measured alone;
+// what comes is measured from now on.
+func (t *tallies) split(x *Executor, now time.Duration) {
+	if t.calls > 0 {
+		t.divide(x, now)
+	}
+	t.began = now
+}
+
+// divide divides the time from begin to now among the calls.
+func (t *tallies) divide(x *Executor, now time.Duration) {
+	share, histograms := int64(0), x.watch.Load().Histograms
+	if t.began != 0 {
+		share = int64(now-t.began) / t.calls
+	}
+	for i := range t.list[:t.n] {
+		c := &t.list[i]
+		total := &x.stats.commands[c.spec.Number()]
+		total.calls.Add(c.calls)
+		total.nanoseconds.Add(share * c.calls)
+		if c.failed > 0 {
+			total.failed.Add(c.failed)
+		}
+		if histograms {
+			x.stats.record(c.spec, time.Duration(share), c.calls)
+		}
+	}
+	t.n, t.calls = 0, 0
 }

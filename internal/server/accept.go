@@ -150,6 +150,7 @@ func (s *Server) join(nc net.Conn) *client {
 func (s *Server) leave(c *client) {
 	_ = c.conn.Close()
 	c.subs.Close()
+	c.endMonitor()
 	c.endMessages()
 	c.es.Close()
 	s.mu.Lock()

@@ -53,6 +53,8 @@ type client struct {
 	channels *pubsub.Subscriber
 	pub      publishing
 	sender   sender
+	monitor  atomic.Pointer[monitor] // nil: it is not in MONITOR; set by the owner
+	shown    []byte                  // lines for those in MONITOR of a transaction that runs
 	// turn has a token while somebody sends who shares the connection. Who sends may
 	// touch writeDeadline and pushProto; without subscriptions the owner may.
 	turn          chan struct{}
@@ -219,6 +221,9 @@ func (c *client) sendPart() bool {
 		c.hasTurn = true
 		// What was published before these replies is sent before them.
 		ok = c.sendMessages()
+		if m := c.monitor.Load(); m != nil {
+			ok = ok && m.send()
+		}
 	}
 	c.clock = c.srv.uptime()
 	ok = ok && c.send(c.w.Bytes())

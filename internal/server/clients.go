@@ -75,6 +75,10 @@ func (c *client) describe() connection.Client {
 	if c.subscribed() {
 		cl.Flags |= connection.Subscribed
 	}
+	if m := c.monitor.Load(); m != nil {
+		cl.Flags |= connection.Monitor
+		cl.Unsent += int(m.waiting.Load())
+	}
 	if c.blocked.Load() || c.es.Parked() {
 		cl.Flags |= connection.Blocked
 	}
@@ -152,6 +156,7 @@ func (c *client) MergeStats() { c.es.MergeStats() }
 func (c *client) Reset() {
 	c.subs.Close()
 	c.srv.hub.Leave(c.channels)
+	c.endMonitor()
 	c.es.Reset()
 	c.SetName("")
 }

@@ -77,7 +77,7 @@ func (s *Server) Info(tx admin.InfoTx) []admin.Section {
 	modules.Alias = "module_list"
 	commands := section("Commandstats", s.infoCommands)
 	commands.Kind = admin.OnRequest
-	latencies := section("Latencystats", func(*fields) {})
+	latencies := section("Latencystats", s.infoLatencies)
 	latencies.Kind = admin.OnRequest
 	return []admin.Section{
 		section("Server", s.infoServer),
@@ -376,6 +376,37 @@ func (s *Server) infoCommands(f *fields) {
 		}
 		f.text("cmdstat_"+spec.FullName(), fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
 			st.Calls, st.Microseconds, float64(st.Microseconds)/float64(max(st.Calls, 1)), st.Rejected, st.Failed))
+	}
+	for _, spec := range s.exec.Table().All() {
+		add(spec)
+		for _, sub := range spec.Sub {
+			add(sub)
+		}
+	}
+}
+
+// infoLatencies shows in microseconds which duration so many percent of the calls of
+// a command did not pass.
+func (s *Server) infoLatencies(f *fields) {
+	if !s.cfg.LatencyTracking.Load() {
+		return
+	}
+	var percents []float64
+	for _, word := range s.cfg.LatencyPercentiles.Load() {
+		if p, err := strconv.ParseFloat(word, 64); err == nil { // the setting takes no others
+			percents = append(percents, p)
+		}
+	}
+	add := func(spec *command.Spec) {
+		h := s.Latency(spec)
+		if h == nil || h.Count() == 0 {
+			return
+		}
+		words := make([]string, len(percents))
+		for i, p := range percents {
+			words[i] = fmt.Sprintf("p%s=%.3f", strconv.FormatFloat(p, 'g', -1, 64), float64(h.Percentile(p))/1000)
+		}
+		f.text("latency_percentiles_usec_"+spec.FullName(), strings.Join(words, ","))
 	}
 	for _, spec := range s.exec.Table().All() {
 		add(spec)

@@ -78,13 +78,13 @@ type sender struct {
 	out   []byte
 }
 
-// sending reports whether the connection has or had subscriptions; for its own
-// goroutine.
-func (c *client) sending() bool { return c.sender.quit != nil }
+// sending reports whether others may send on the connection: it has or had
+// subscriptions, or is in MONITOR. For its own goroutine.
+func (c *client) sending() bool { return c.sender.quit != nil || c.monitor.Load() != nil }
 
 // Subscriber implements the Session of the family pubsub.
 func (c *client) Subscriber() *pubsub.Subscriber {
-	if !c.sending() {
+	if c.sender.quit == nil {
 		c.sender.quit = make(chan struct{})
 		c.sender.running.Go(c.sendWhenWoken)
 	}
@@ -182,9 +182,9 @@ func (c *client) sendTaken() bool {
 func (c *client) endMessages() {
 	c.srv.hub.Leave(c.channels)
 	c.channels.Close()
-	if c.sending() {
+	if c.sender.quit != nil {
 		close(c.sender.quit)
-		c.sender.running.Wait()
 	}
+	c.sender.running.Wait()
 	c.deliver()
 }

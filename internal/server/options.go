@@ -97,11 +97,12 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(uses, &cfg.MaxMemoryPolicy, &cfg.LFULogFactor, &cfg.LFUDecayMinutes)
 	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
+	cfg.OnChange(s.watchCommands, &cfg.SlowlogMicros, &cfg.SlowlogMaxEntries, &cfg.LatencyMonitorMs, &cfg.LatencyTracking)
 	cfg.OnChange(s.checkMaxClients, &cfg.MaxClients)
 	cfg.OnChange(s.loadTLS, &cfg.TLSPort, &cfg.HTTPTLSPort, &cfg.TLSCertFile, &cfg.TLSKeyFile, &cfg.TLSKeyFilePass, &cfg.TLSCACertFile,
 		&cfg.TLSCACertDir, &cfg.TLSAuthClients, &cfg.TLSProtocols, &cfg.TLSCiphers, &cfg.TLSCipherSuites, &cfg.TLSSessionCaching)
 	cfg.OnChange(func() error { return s.rebind(byTCP) }, &cfg.Bind, &cfg.Port)
 	cfg.OnChange(func() error { return s.rebind(byTLS) }, &cfg.Bind, &cfg.TLSPort)
 	cfg.OnChange(s.rebindHTTP, &cfg.Bind, &cfg.HTTPPort, &cfg.HTTPTLSPort)
-	return errors.Join(s.loadTLS(), lengths(), encodings(), uses(), sketches())
+	return errors.Join(s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands())
 }

@@ -43,6 +43,7 @@ type Server struct {
 	// subscribers are the readers that follow a stream, by whatever way.
 	subscribers changes.Subscribers
 	hub         *pubsub.Hub
+	watch       watch
 	limits      atomic.Pointer[resp.Limits] // of what clients send
 	pacer       pacer
 

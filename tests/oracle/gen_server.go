@@ -38,6 +38,21 @@ var serverFamily = family{
 		{"INFO", 1, func(g *Generator) [][]byte {
 			return join("INFO", g.times(0, 2, func() string { return g.oneOf("server", "keyspace", "ALL", "nosuch", "stats") }))
 		}, true, false},
+		{"SLOWLOG GET", 1, func(g *Generator) [][]byte {
+			return join("SLOWLOG", "GET", g.maybe(60, g.oneOf("0", "-1", "5", "-2", "x", "9223372036854775807")), g.maybe(5, "1"))
+		}, true, false},
+		{"SLOWLOG LEN", 1, func(*Generator) [][]byte { return cmd("SLOWLOG", "LEN") }, true, false},
+		{"SLOWLOG RESET", 1, func(*Generator) [][]byte { return cmd("SLOWLOG", "RESET") }, true, false},
+		{"LATENCY LATEST", 1, func(*Generator) [][]byte { return cmd("LATENCY", "LATEST") }, true, false},
+		{"LATENCY HISTORY", 1, func(g *Generator) [][]byte { return join("LATENCY", "HISTORY", g.oneOf("command", "nosuch")) }, true, false},
+		{"LATENCY GRAPH", 1, func(g *Generator) [][]byte { return join("LATENCY", "GRAPH", g.oneOf("command", "nosuch")) }, true, false},
+		{"LATENCY DOCTOR", 1, func(*Generator) [][]byte { return cmd("LATENCY", "DOCTOR") }, true, false},
+		{"LATENCY RESET", 1, func(g *Generator) [][]byte {
+			return join("LATENCY", "RESET", g.times(0, 2, func() string { return g.oneOf("command", "nosuch") }))
+		}, true, false},
+		{"LATENCY HISTOGRAM", 1, func(g *Generator) [][]byte {
+			return join("LATENCY", "HISTOGRAM", g.times(0, 2, func() string { return g.oneOf("set", "CLIENT", "nosuch", "config|get") }))
+		}, true, false},
 		{"TIME", 1, func(*Generator) [][]byte { return cmd("TIME") }, true, false},
 		{"LASTSAVE", 1, func(*Generator) [][]byte { return cmd("LASTSAVE") }, true, false},
 		{"MEMORY USAGE", 1, func(g *Generator) [][]byte {
@@ -49,6 +64,7 @@ var serverFamily = family{
 	},
 	modes: map[string]mode{
 		"COMMAND COUNT": shape, "COMMAND DOCS": shape, "COMMAND LIST": unordered, "CONFIG GET": unorderedPairs,
+		"SLOWLOG GET": shape, "SLOWLOG LEN": shape, "LATENCY DOCTOR": shape, "LATENCY HISTOGRAM": shape,
 		"INFO": shape, "TIME": shape, "LASTSAVE": shape, "MEMORY USAGE": shape,
 	},
 	avoid: map[string]func(*Generator, [][]byte) bool{

@@ -5,6 +5,7 @@ package admin
 import (
 	"kevy/internal/command"
 	"kevy/internal/config"
+	"kevy/internal/metrics"
 )
 
 // Server is what these commands need of the server.
@@ -32,6 +33,11 @@ type Server interface {
 	PauseExpiry(pause bool)
 	// LastSaveUnix is when the data were last written as a whole.
 	LastSaveUnix() int64
+	// SlowLog is what SLOWLOG shows, Events what LATENCY does.
+	SlowLog() *metrics.SlowLog
+	Events() *metrics.Events
+	// Latency is how long the calls of a command took, nil if none was counted.
+	Latency(spec *command.Spec) *metrics.Histogram
 	// FreeMemory gives memory that is not in use back to the system.
 	FreeMemory()
 }
@@ -47,6 +53,8 @@ type Session interface {
 	// are still to come.
 	Drain() bool
 	HangUp()
+	// Monitor makes the session see all commands that run; false: it does already.
+	Monitor() bool
 }
 
 func session(c *command.Ctx) Session { return c.Session.(Session) }
@@ -55,8 +63,8 @@ func session(c *command.Ctx) Session { return c.Session.(Session) }
 // belongs to.
 func Commands(srv Server, table func() *command.Table) []*command.Spec {
 	return []*command.Spec{
-		bgRewriteAOF(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv),
-		memory(srv), module(), shutdown(srv), timeCommand(),
+		bgRewriteAOF(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv), latency(srv, table),
+		memory(srv), module(), monitor(), shutdown(srv), slowlog(srv), timeCommand(),
 	}
 }
 

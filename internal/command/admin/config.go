@@ -64,6 +64,13 @@ func configSet(srv Server) *command.Spec {
 		Name: "set", Arity: -4, Flags: configFlags, Since: "2.0.0", Complexity: "O(N) for N settings", Syntax: "parameter value [parameter value ...]",
 		Tips:    []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
 		Summary: "Changes settings, all or none.",
+		Secrets: func(args [][]byte, hide func(i int)) {
+			for i := 2; i < len(args); i += 2 {
+				if config.Secret(string(args[i])) {
+					hide(i + 1)
+				}
+			}
+		},
 		Run: func(c *command.Ctx) {
 			if len(c.Args)%2 != 0 {
 				c.W.Error(command.ErrSyntax)

@@ -39,8 +39,8 @@ func info(srv Server) *command.Spec {
 		Tips:    []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
 		Summary: "Tells about the server.",
 		Differences: "A section Feed and fields that begin with kevy_ are ours. Fields of mechanisms that are not here are 0. " +
-			"In commandstats a batch of pipelined commands is measured as a whole and its time divided equally; " +
-			"the time for which a command waits is not counted. latencystats is empty.",
+			"In commandstats and latencystats quick commands that come in one batch are measured together and the time is divided equally; " +
+			"the time for which a command waits is not counted.",
 		Run: func(c *command.Ctx) {
 			session(c).MergeStats()
 			c.W.Verbatim("txt", renderInfo(srv.Info(c.Tx), c.Args[1:]))

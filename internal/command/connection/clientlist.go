@@ -39,7 +39,8 @@ type Client struct {
 type ClientFlags uint8
 
 const (
-	Subscribed ClientFlags = 1 << iota // to streams of the feed, or to channels
+	Monitor    ClientFlags = 1 << iota
+	Subscribed             // to streams of the feed, or to channels
 	InMulti
 	Blocked
 	WatchTouched // a watched key has changed: EXEC will fail
@@ -48,7 +49,7 @@ const (
 )
 
 // letters are in the order of the flags, which is Redis's.
-const flagLetters = "PxbdcU"
+const flagLetters = "OPxbdcU"
 
 func (f ClientFlags) String() string {
 	var b []byte

@@ -13,7 +13,15 @@ func hello(srv Server) *command.Spec {
 		Syntax:      "[protover [AUTH username password] [SETNAME clientname]]",
 		Summary:     "Chooses the protocol version and tells about the server.",
 		Differences: "The version is that of the Redis whose commands are spoken; INFO has kevy's own beside it.",
-		Run:         func(c *command.Ctx) { runHello(c, srv) },
+		Secrets: func(args [][]byte, hide func(i int)) {
+			for i, a := range args {
+				if i > 1 && command.EqualFold(a, "AUTH") {
+					hide(i + 1)
+					hide(i + 2)
+				}
+			}
+		},
+		Run: func(c *command.Ctx) { runHello(c, srv) },
 	}
 }
 

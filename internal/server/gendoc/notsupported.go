@@ -20,10 +20,9 @@ var notSupported = []reason{
 		"client|caching client|getredir client|tracking client|trackinginfo"},
 	{"Clients are neither paused nor silenced, and no connection is told apart by what it may cost.",
 		"client|capa client|import-source client|no-evict client|no-touch client|pause client|reply client|unpause"},
-	{"Nothing is recorded of single commands yet. INFO commandstats has their sums.",
-		`slowlog slowlog|get slowlog|help slowlog|len slowlog|reset commandlog commandlog|get commandlog|help commandlog|len commandlog|reset
-		latency latency|doctor latency|graph latency|help latency|histogram latency|history latency|latest latency|reset
-		hotkeys hotkeys|get hotkeys|reset hotkeys|start hotkeys|stop monitor`},
+	{"SLOWLOG has what they have of slow commands, MONITOR shows every command.",
+		`commandlog commandlog|get commandlog|help commandlog|len commandlog|reset
+		hotkeys hotkeys|get hotkeys|reset hotkeys|start hotkeys|stop`},
 	{"They speak of Redis's allocator. INFO memory has the figures here.", "memory|doctor memory|malloc-stats memory|stats"},
 	{"The file of settings is the operator's, and never written.", "config|rewrite"},
 	{"No module can be loaded.", "module|load module|loadex module|unload"},

@@ -131,7 +131,8 @@ var uncalled = map[string]string{
 	"shutdown":  "TestShutdown",
 	"subscribe": unhooked, "psubscribe": unhooked, "ssubscribe": unhooked, "unsubscribe": unhooked, "punsubscribe": unhooked, "sunsubscribe": unhooked,
 	"changes|subscribe": pushes, "changes|credit": pushes, "changes|unsubscribe": pushes,
-	"debug": "off unless enabled", "debug|help": "off unless enabled", "debug|sleep": "off unless enabled", "debug|set-active-expire": "off unless enabled",
+	"monitor": "the connection is for its lines then",
+	"debug":   "off unless enabled", "debug|help": "off unless enabled", "debug|sleep": "off unless enabled", "debug|set-active-expire": "off unless enabled",
 }
 
 // TestCommands calls each command of the server through go-redis, by its typed method where there is one.
@@ -618,6 +619,25 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 		return strings.Contains(text, "# Keyspace") && !strings.Contains(text, "# Server")
 	})
 	holds(t, c.InfoMap(ctx, "clients"), func(m map[string]map[string]string) bool { return m["Clients"]["connected_clients"] != "" })
+
+	want(t, c.ConfigSet(ctx, "slowlog-log-slower-than", "0"), "OK")
+	want(t, c.Do(ctx, "SLOWLOG", "RESET"), any("OK"))
+	want(t, c.Set(ctx, "slow", "v", 0), "OK")
+	want(t, c.ConfigSet(ctx, "slowlog-log-slower-than", "10000"), "OK")
+	holds(t, c.SlowLogGet(ctx, 10), func(log []redis.SlowLog) bool {
+		return len(log) == 3 && fmt.Sprint(log[1].Args) == "[set slow v]" && log[1].Duration >= 0 && log[1].ClientAddr != ""
+	})
+	want(t, c.Do(ctx, "SLOWLOG", "LEN"), any(int64(3)))
+	holds(t, c.Do(ctx, "SLOWLOG", "HELP"), isHelp)
+	want(t, c.Do(ctx, "LATENCY", "RESET"), any(int64(0)))
+	want(t, c.Do(ctx, "LATENCY", "LATEST"), any([]any{}))
+	want(t, c.Do(ctx, "LATENCY", "HISTORY", "command"), any([]any{}))
+	fails(t, c.Do(ctx, "LATENCY", "GRAPH", "command"), "ERR No samples available for event 'command'")
+	holds(t, c.Do(ctx, "LATENCY", "DOCTOR"), func(v any) bool { return v.(string) != "" })
+	if err := c.Do(ctx, "LATENCY", "HISTOGRAM", "set").Err(); err != nil {
+		t.Errorf("LATENCY HISTOGRAM: %v", err)
+	}
+	holds(t, c.Do(ctx, "LATENCY", "HELP"), isHelp)
 
 	fails(t, c.ClusterSlots(ctx), "ERR This instance has cluster support disabled")
 	fails(t, c.ClusterShards(ctx), "ERR This instance has cluster support disabled")
