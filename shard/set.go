@@ -27,6 +27,7 @@ type Set struct {
 	expiry ExpiryStats
 	// expiryPaused says that overdue keys go only when somebody asks for them.
 	expiryPaused atomic.Bool
+	yielded      atomic.Pointer[yielded] // nil: the locks mean what they say
 }
 
 // ExpiryStats counts keys, and fields of hashes, that went by their deadline.
@@ -131,11 +132,25 @@ func (s *Set) ShardOf(key []byte) int {
 }
 
 // Lock takes the locks of the shards, which are distinct and ascending: every
-// lock of more than one shard follows that order.
+// lock of more than one shard follows that order. Where somebody has yielded
+// them (see Yield), it waits until they are taken back and free.
 func (s *Set) Lock(shards []int) {
+	for !s.LockUnlessYielded(shards) {
+		s.AwaitReturn()
+	}
+}
+
+// LockUnlessYielded is Lock, but takes nothing and reports false where somebody
+// has yielded the shards: they are in use, and will be for long.
+func (s *Set) LockUnlessYielded(shards []int) bool {
 	for _, i := range shards {
 		s.shards[i].mu.Lock()
 	}
+	if s.yielded.Load() == nil {
+		return true
+	}
+	s.Unlock(shards)
+	return false
 }
 
 // Unlock releases what Lock took.

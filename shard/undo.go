@@ -87,6 +87,14 @@ func (tx *Tx) Rollback() {
 	tx.forgetReady()
 }
 
+// Withhold forgets what the Tx recorded: it stays in memory and never reaches the
+// log, and nobody who waits is served from it. That is right only for a store that
+// serves nobody any more.
+func (tx *Tx) Withhold() {
+	tx.commit.Reset()
+	tx.forgetReady()
+}
+
 func (s *undoStep) restore() {
 	if s.content != nil {
 		s.sh.dbs[s.db] = *s.content

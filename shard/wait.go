@@ -152,7 +152,7 @@ func (s *Set) Leave(w *Waiter) {
 			return
 		}
 		p := &w.places[i]
-		p.sh.mu.Lock()
+		s.lockOne(p.sh)
 		p.leave()
 		p.sh.mu.Unlock()
 	}
@@ -279,7 +279,16 @@ func (tx *Tx) HoldsShards(shards []int) bool {
 
 // TryLock takes the lock of one shard if nobody has it, and may be called
 // whatever other locks are held.
-func (s *Set) TryLock(shard int) bool { return s.shards[shard].mu.TryLock() }
+func (s *Set) TryLock(shard int) bool {
+	if !s.shards[shard].mu.TryLock() {
+		return false
+	}
+	if s.yielded.Load() == nil {
+		return true
+	}
+	s.shards[shard].mu.Unlock()
+	return false
+}
 
 // Debt is a key that was filled and whose waiters could not all be served, since
 // that takes the locks of Shards too, which were not free. It stands with the
@@ -312,7 +321,7 @@ func (s *Set) Debtor(held []int) (shard int, ok bool) {
 // shard's lock, which the caller must not hold.
 func (s *Set) FirstDebt(shard int) *Debt {
 	sh := s.shards[shard]
-	sh.mu.Lock()
+	s.lockOne(sh)
 	defer sh.mu.Unlock()
 	if len(sh.debts) == 0 {
 		return nil

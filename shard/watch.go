@@ -76,7 +76,7 @@ func (tx *Tx) Dirty(w *Watch) bool {
 func (w *Watch) Clear() {
 	for i := range w.keys {
 		sh := w.set.shards[w.keys[i].shard]
-		sh.mu.Lock()
+		w.set.lockOne(sh)
 		sh.unwatch(w.keys[i].name, w)
 		sh.mu.Unlock()
 	}

@@ -20,6 +20,9 @@ type Ctx struct {
 	// Session is the connection that the command came from. A family that needs
 	// more of it than the data families do declares an interface and asserts it.
 	Session Session
+	// ErrorCounted says that the reply is an error that has been counted among the
+	// errors already, as that of a command which a script called.
+	ErrorCounted bool
 
 	wait   Wait // of Block
 	blocks bool // it was called

@@ -105,14 +105,15 @@ func (s *Spec) EachKey(args [][]byte, fn func(i int, f KeyFlags)) error {
 		if ks.Flags&NotKey != 0 {
 			continue
 		}
-		if err := ks.each(args, fn); err != nil {
+		if err := ks.each(args, s.Flags&NoMandatoryKeys != 0, fn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (ks *KeySpec) each(args [][]byte, fn func(i int, f KeyFlags)) error {
+// each is EachKey for one spec. mayBeNone says that a count may be zero.
+func (ks *KeySpec) each(args [][]byte, mayBeNone bool, fn func(i int, f KeyFlags)) error {
 	if ks.Unknown {
 		if ks.Find != nil {
 			for _, i := range ks.Find(args) {
@@ -135,6 +136,9 @@ func (ks *KeySpec) each(args [][]byte, fn func(i int, f KeyFlags)) error {
 			return ErrBadKeys
 		}
 		n, ok := ParseInt(args[at])
+		if ok && n == 0 && mayBeNone {
+			return nil
+		}
 		if !ok || n < 1 || n > int64(len(args)) {
 			return ErrBadKeys
 		}

@@ -112,7 +112,6 @@ func (c *Config) registerCompatibility() {
 	integer("list-compress-depth", 0, 0, maxInt32)
 
 	t.group = "Redis: scripts, events and diagnostics"
-	t.alias(integer("busy-reply-threshold", 5000, 0, maxInt64), "lua-time-limit")
 	checked("notify-keyspace-events", "", "letters of Ag$lshzxeKEtmdn", canonicalEvents).noEffect("no keyspace events are published")
 	integer("tracking-table-max-keys", 1000000, 0, maxInt64)
 	choice("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas")

@@ -14,6 +14,7 @@ type Config struct {
 	ProtectedMode          Bool
 	TimeoutSeconds         Int // 0: idle clients stay
 	TCPKeepaliveSeconds    Int // 0: none
+	BusyReplyThresholdMs   Int // 0: scripts run as long as they like
 	MaxClients             Int
 	ProtoMaxBulkBytes      Int
 	ClientQueryBufferBytes Int

@@ -68,6 +68,9 @@ func (c *Config) register() {
 	t.bool(&c.TLSSessionCaching, "tls-session-caching", true, "Let clients resume sessions, by tickets.")
 	t.int(&c.HTTPTLSPort, "http-tls-port", 0, 0, 65535, "TCP port on which the feed is served over HTTPS, with these certificates; clients are held to tls-auth-clients. 0: none.")
 
+	t.group = "Scripts"
+	t.alias(t.int(&c.BusyReplyThresholdMs, "busy-reply-threshold", 5000, 0, maxInt64, "Milliseconds that a script may take until all others are answered with BUSY. 0: for ever."), "lua-time-limit")
+
 	t.group = "Process"
 	c.Dir.form, c.Dir.check = "path", checkDir
 	t.text(&c.Dir, "dir", "./data", "The data directory, created if it is missing. One server at a time may use it.").protect()

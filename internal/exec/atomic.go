@@ -13,7 +13,9 @@ func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error)
 	if err := x.store.Admit(); err != nil {
 		return misconf(err)
 	}
-	x.hold(s, x.all)
+	for !x.hold(s, x.all) {
+		x.store.Set().AwaitReturn()
+	}
 	s.tx.KeepUndo()
 	s.multi.running = true
 	start := s.W.Len()

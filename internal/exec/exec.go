@@ -29,6 +29,7 @@ type Executor struct {
 	stats    *Stats
 	quick    []bool // by command.Spec.Number: see quickCommands
 	watch    atomic.Pointer[watching]
+	scripts  scripts
 }
 
 // New returns an executor. Where refusals name none to admit by, the two of this
@@ -42,6 +43,7 @@ func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals 
 	for i := range store.Set().Shards() {
 		x.all = append(x.all, i)
 	}
+	x.SetBusyAfter(defaultBusyAfter)
 	store.ServeWith(x.serveEngine)
 	return x
 }
@@ -106,7 +108,10 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 		return
 	}
 	start := s.W.Len()
-	x.hold(s, x.shardsOf(s, spec, args))
+	if !x.hold(s, x.shardsOf(s, spec, args)) {
+		x.reject(s, spec, args, x.busy())
+		return
+	}
 	x.invoke(s, spec, args, s.tx)
 	lsn, p := x.end(s)
 	if spec.Flags&command.Admin != 0 {
@@ -123,17 +128,27 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 }
 
 // hold locks shards and begins the session's Tx on them. What they owe to those
-// who wait comes first.
-func (x *Executor) hold(s *Session, shards []int) {
+// who wait comes first. It reports false where a script has them for long.
+func (x *Executor) hold(s *Session, shards []int) bool {
 	set := x.store.Set()
-	set.Lock(shards)
+	if !set.LockUnlessYielded(shards) {
+		return false
+	}
+	if x.scripts.halted.Load() {
+		set.Unlock(shards)
+		return false
+	}
 	s.holding = true
 	for i, owes := set.Debtor(shards); owes; i, owes = set.Debtor(shards) {
 		set.Unlock(shards)
 		x.pay(s.tx, i)
-		set.Lock(shards)
+		if !set.LockUnlessYielded(shards) {
+			s.holding = false
+			return false
+		}
 	}
 	s.tx.Begin(shards, s.db, s.now())
+	return true
 }
 
 // release ends what hold began.
@@ -192,7 +207,7 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 		}
 	}()
 	c := &s.ctx
-	c.Spec, c.Args, c.Tx, c.W, c.Session = spec, args, tx, s.W, s.self
+	c.Spec, c.Args, c.Tx, c.W, c.Session, c.ErrorCounted = spec, args, tx, s.W, s.self, false
 	c.Unblock()
 	w := x.watch.Load()
 	began, alone := time.Duration(0), x.alone(w, spec, args)
@@ -259,7 +274,7 @@ func (x *Executor) count(s *Session, spec *command.Spec, start, sent int, timed 
 		reply = reply[start:]
 	}
 	failed := len(reply) > 0 && reply[0] == '-'
-	if failed {
+	if failed && !s.ctx.ErrorCounted {
 		x.stats.CountError(errorCode(reply))
 	}
 	if timed {

@@ -63,7 +63,7 @@ func (s *Session) discard() {
 // QueuedCommands returns how many commands the transaction has, -1 outside
 // MULTI.
 func (s *Session) QueuedCommands() int {
-	if !s.InMulti() {
+	if !s.multi.open && !s.multi.running {
 		return -1
 	}
 	return len(s.multi.queued)
@@ -171,13 +171,18 @@ func runExec(c *command.Ctx) {
 		return
 	}
 	s.multi.open, s.multi.running = false, true
-	s.x.runQueued(s, s.multi.queued, c.Args)
+	if !s.x.runQueued(s, s.multi.queued, c.Args) {
+		s.x.reject(s, c.Spec, c.Args, s.x.busy())
+		c.ErrorCounted = true
+		return
+	}
 	s.discard()
 }
 
 // runQueued runs a transaction under the locks of all its keys and of the
-// watched ones, as one commit. args are those of EXEC.
-func (x *Executor) runQueued(s *Session, queued []queuedCommand, args [][]byte) {
+// watched ones, as one commit. args are those of EXEC. It reports false where a
+// script has them for long.
+func (x *Executor) runQueued(s *Session, queued []queuedCommand, args [][]byte) bool {
 	s.shards = s.shards[:0]
 	s.watch.EachShard(func(i int) { s.shards = insertSorted(s.shards, i) })
 	for _, q := range queued {
@@ -189,7 +194,9 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand, args [][]byte) 
 		}
 	}
 	start := s.W.Len()
-	x.hold(s, s.shards)
+	if !x.hold(s, s.shards) {
+		return false
+	}
 	if s.tx.Dirty(s.watch) {
 		s.W.NullArray()
 	} else {
@@ -210,4 +217,5 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand, args [][]byte) 
 	if lsn, _ := x.end(s); lsn != 0 {
 		s.wrote(start, lsn)
 	}
+	return true
 }

@@ -139,6 +139,9 @@ func RefuseInMulti(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 // is how others ask whether all is well.
 func RefuseUnlogged(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 	switch {
+	case spec.Flags&(command.MayReplicate|command.AllShards) == command.MayReplicate|command.AllShards:
+		// A script's writes are refused one by one, and wait for nothing: it waits here.
+		_ = s.x.store.Admit()
 	case spec.Flags&command.Write != 0, s.multi.writes && spec.Name == "exec":
 		if err := s.x.store.Admit(); err != nil {
 			return misconf(err)

@@ -33,6 +33,7 @@ type Session struct {
 	holding bool          // shards are locked
 	// scripting: a script of this session runs, and what comes next is its call.
 	scripting bool
+	nested    *nested // of the session's scripts, nil before the first
 
 	lastLSN     uint64 // of the last commit
 	lastStreams []int  // its shard streams
@@ -83,13 +84,14 @@ func (s *Session) DB() int { return s.db }
 // for the commands that follow it there.
 func (s *Session) Select(db int) {
 	s.db = db
-	if s.multi.running {
+	if s.multi.running || s.scripting {
 		s.tx.Select(db)
 	}
 }
 
-// InMulti reports whether a transaction is open or running: nothing may block.
-func (s *Session) InMulti() bool { return s.multi.open || s.multi.running }
+// InMulti reports whether a transaction is open or running, or a script: nothing
+// may block.
+func (s *Session) InMulti() bool { return s.multi.open || s.multi.running || s.scripting }
 
 // LastWrite returns the LSN of the session's last commit, 0 if there is none,
 // and the shard streams that it is in, which are valid until the next one.

@@ -10,6 +10,7 @@ import (
 	"kevy/internal/command/pubsub"
 	"kevy/internal/config"
 	"kevy/internal/exec"
+	"kevy/internal/script"
 	"kevy/resp"
 )
 
@@ -32,19 +33,19 @@ func newTable(s *Server, source *feed.Source, store changes.Store) *command.Tabl
 	var table *command.Table
 	table = command.NewTable(
 		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(source, store, &s.subscribers),
-		pubsub.Commands(s.hub), admin.Commands(s, func() *command.Table { return table }),
+		pubsub.Commands(s.hub), s.scripts.Commands(), admin.Commands(s, func() *command.Table { return table }),
 	)
 	return table
 }
 
 // Commands returns the commands that a server offers, for what describes them:
 // none can run.
-func Commands() *command.Table { return newTable(&Server{}, nil, nil) }
+func Commands() *command.Table { return newTable(&Server{scripts: script.New(nil)}, nil, nil) }
 
 // refusals are the reasons not to run a command, in the order of Redis.
 func (s *Server) refusals() exec.Refusals {
 	return exec.Refusals{
-		Admit: []exec.Refusal{s.refuseDebug, exec.RefuseInMulti, exec.RefuseUnlogged, refuseSubscribed},
+		Admit: []exec.Refusal{s.refuseDebug, exec.RefuseBusy, exec.RefuseInMulti, exec.RefuseUnlogged, refuseSubscribed},
 	}
 }
 

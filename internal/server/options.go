@@ -3,6 +3,8 @@ package server
 import (
 	"errors"
 	"log/slog"
+	"math"
+	"time"
 
 	"kevy/aof"
 	"kevy/internal/command"
@@ -94,6 +96,11 @@ func (s *Server) watchConfig() error {
 		s.store.Set().SetLFU(lfu)
 		return nil
 	}
+	slow := func() error {
+		s.exec.SetBusyAfter(time.Duration(min(cfg.BusyReplyThresholdMs.Load(), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
+		return nil
+	}
+	cfg.OnChange(slow, &cfg.BusyReplyThresholdMs)
 	cfg.OnChange(uses, &cfg.MaxMemoryPolicy, &cfg.LFULogFactor, &cfg.LFUDecayMinutes)
 	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
@@ -104,5 +111,5 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(func() error { return s.rebind(byTCP) }, &cfg.Bind, &cfg.Port)
 	cfg.OnChange(func() error { return s.rebind(byTLS) }, &cfg.Bind, &cfg.TLSPort)
 	cfg.OnChange(s.rebindHTTP, &cfg.Bind, &cfg.HTTPPort, &cfg.HTTPTLSPort)
-	return errors.Join(s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands())
+	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands())
 }

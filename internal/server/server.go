@@ -18,6 +18,7 @@ import (
 	"kevy/internal/engine"
 	"kevy/internal/exec"
 	"kevy/internal/pubsub"
+	"kevy/internal/script"
 	"kevy/resp"
 )
 
@@ -44,6 +45,7 @@ type Server struct {
 	subscribers changes.Subscribers
 	hub         *pubsub.Hub
 	watch       watch
+	scripts     *script.Family
 	limits      atomic.Pointer[resp.Limits] // of what clients send
 	pacer       pacer
 
@@ -105,6 +107,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Serv
 	}
 	s.replID.Store(&s.runID)
 	s.setLimits()
+	s.scripts = script.New(scriptRunner{s})
 	s.exec = exec.New(s.commandTable(), store, log, s.refusals())
 	return s
 }
@@ -142,6 +145,7 @@ func (s *Server) Shutdown() { s.stopOnce.Do(func() { close(s.shutdown) }) }
 
 // stop closes the listeners and every connection and waits for their ends.
 func (s *Server) stop() {
+	s.exec.Halt()
 	for w := range ways {
 		s.closePorts(w)
 	}
@@ -154,6 +158,7 @@ func (s *Server) stop() {
 	s.mu.Unlock()
 	s.handshakes.end()
 	s.active.Wait()
+	s.scripts.Close()
 	s.pacer.stop()
 }
 

@@ -47,6 +47,7 @@ var families = []*family{
 	&geoFamily,
 	&hyperloglogFamily,
 	&pubsubFamily,
+	&scriptFamily,
 }
 
 // maker makes the arguments of one command.

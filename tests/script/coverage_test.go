@@ -11,7 +11,7 @@ import (
 )
 
 // Where scripts lie: beside the commands that they run.
-var scriptPlaces = []string{"internal/command/*/testdata/*.txt", "internal/exec/testdata/*.txt"}
+var scriptPlaces = []string{"internal/command/*/testdata/*.txt", "internal/exec/testdata/*.txt", "internal/script/testdata/*.txt"}
 
 // What a script cannot do, and why.
 var (
@@ -27,6 +27,7 @@ var (
 	neverSucceeds = map[string]string{
 		"shutdown":      "a success ends the server; tests/integration has it",
 		"latency|graph": "nothing takes long there; the server's own tests have it",
+		"script|kill":   "a success needs a script that runs; internal/server has it",
 	}
 )
 

@@ -1,8 +1,11 @@
 package commandtest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +15,15 @@ import (
 )
 
 // redisTable is what COMMAND and COMMAND DOCS of redis-server 7.0.15 say, one
-// command or subcommand a line, seen from a family's directory.
-const redisTable = "../testdata/redis-7.0.15.tsv"
+// command or subcommand a line.
+const redisTable = "redis-7.0.15.tsv"
 
 // newerTable has the commands that Redis got later, up to 8.0.
-const newerTable = "../testdata/redis-8.tsv"
+const newerTable = "redis-8.tsv"
+
+// tablePlaces are where the tables lie, seen from the directory of a family beneath
+// internal/command and from that of another.
+var tablePlaces = []string{"../testdata", "../command/testdata"}
 
 // Specs holds each Spec of a family, subcommands included, to the tables of
 // redis-server, and sees that it is documented. Commands that are in neither are
@@ -56,7 +63,10 @@ func readTable(t *testing.T) map[string]string {
 	t.Helper()
 	lines := make(map[string]string)
 	for _, file := range []string{redisTable, newerTable} {
-		data, err := os.ReadFile(file)
+		data, err := os.ReadFile(filepath.Join(tablePlaces[0], file))
+		if errors.Is(err, fs.ErrNotExist) {
+			data, err = os.ReadFile(filepath.Join(tablePlaces[1], file))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -128,7 +128,8 @@ const pushes = "its confirmation is a push message, of a kind that go-redis drop
 var uncalled = map[string]string{
 	"multi": "TxPipeline sends it", "exec": "TxPipeline sends it", "discard": "go-redis never sends it", "unwatch": "Watch sends it",
 	"watch": "TestWatch", "quit": "go-redis does not send it", "hello": "every connection sends it", "reset": "a pooled connection must not",
-	"shutdown":  "TestShutdown",
+	"shutdown":     "TestShutdown",
+	"script|debug": "go-redis never sends it", "script|help": "go-redis never sends it",
 	"subscribe": unhooked, "psubscribe": unhooked, "ssubscribe": unhooked, "unsubscribe": unhooked, "punsubscribe": unhooked, "sunsubscribe": unhooked,
 	"changes|subscribe": pushes, "changes|credit": pushes, "changes|unsubscribe": pushes,
 	"monitor": "the connection is for its lines then",
@@ -150,7 +151,7 @@ func TestCommands(t *testing.T) {
 			}{
 				{"strings", useStrings}, {"bitmaps", useBitmaps}, {"keys", useKeys}, {"expiry", useExpiry}, {"hashes", useHashes}, {"lists", useLists},
 				{"sets", useSets}, {"sorted sets", useSortedSets}, {"ranges of sorted sets", useSortedSetRanges}, {"blocking", useBlocking}, {"field expiry", useFieldExpiry}, {"newer strings", useNewerStrings}, {"streams", useStreams}, {"geo", useGeo},
-				{"HyperLogLogs", useHyperLogLog}, {"sort", useSort}, {"dump", useDump}, {"server", useServer}, {"feed", useFeed}, {"pub/sub", usePubSub},
+				{"HyperLogLogs", useHyperLogLog}, {"sort", useSort}, {"dump", useDump}, {"server", useServer}, {"feed", useFeed}, {"pub/sub", usePubSub}, {"scripts", useScripts},
 			} {
 				t.Run(family.name, func(t *testing.T) {
 					want(t, c.FlushAll(ctx), "OK")

@@ -1,0 +1,58 @@
+package oracle
+
+import "strconv"
+
+// scriptFamily runs other commands from scripts. What Lua itself does is compared beside it. Which scripts are
+// known depends on when a server was started, so none is asked for by the digest of one that was run.
+var scriptFamily = family{
+	makers: []maker{
+		{"EVAL", 6, makeEval("EVAL"), true, true},
+		{"EVAL_RO", 2, makeEval("EVAL_RO"), true, true},
+		{"EVALSHA", 2, func(g *Generator) [][]byte {
+			return join("EVALSHA", g.oneOf("ffffffffffffffffffffffffffffffffffffffff", "a", ""), g.oneOf("0", "1", "x"), g.maybe(30, g.key('s')))
+		}, true, false},
+		{"EVALSHA_RO", 1, func(g *Generator) [][]byte { return join("EVALSHA_RO", g.oneOf("a", ""), "0") }, true, false},
+		{"SCRIPT LOAD", 1, func(g *Generator) [][]byte { return join("SCRIPT", "LOAD", g.oneOf(scripts...)) }, true, false},
+		{"SCRIPT EXISTS", 1, func(g *Generator) [][]byte {
+			return join("SCRIPT", "EXISTS", g.oneOf("ffffffffffffffffffffffffffffffffffffffff", "a", ""))
+		}, true, false},
+		{"SCRIPT FLUSH", 1, func(g *Generator) [][]byte {
+			return join("SCRIPT", "FLUSH", g.maybe(50, g.oneOf("SYNC", "ASYNC", "x")))
+		}, true, false},
+		{"SCRIPT KILL", 1, func(g *Generator) [][]byte { return join("SCRIPT", "KILL", g.maybe(10, "x")) }, true, false},
+		{"SCRIPT DEBUG", 1, func(g *Generator) [][]byte { return join("SCRIPT", "DEBUG", g.oneOf("NO", "no", "x", "")) }, true, false},
+	},
+	avoid: map[string]func(*Generator, [][]byte) bool{
+		"SCRIPT DEBUG": func(_ *Generator, args [][]byte) bool {
+			return len(args) == 3 && len(args[2]) > 0 && string(args[2]) != "NO" && string(args[2]) != "no" && string(args[2]) != "x"
+		},
+	},
+}
+
+// scripts call commands on the keys that they get, in several steps, some of which fail halfway.
+var scripts = []string{
+	"return redis.call('get', KEYS[1])",
+	"redis.call('append', KEYS[1], ARGV[1]) return redis.call('strlen', KEYS[1])",
+	"redis.call('set', KEYS[1], ARGV[1]) return redis.call('incr', KEYS[1])",
+	"local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('expire', KEYS[1], 100000) end return n",
+	"redis.call('rpush', KEYS[1], ARGV[1], 'x') return redis.call('lrange', KEYS[1], 0, -1)",
+	"redis.call('lpush', KEYS[1], ARGV[1]) redis.call('rename', KEYS[1], KEYS[2]) return redis.call('type', KEYS[2])",
+	"local r = redis.pcall('hincrby', KEYS[1], 'f', 2) redis.call('set', KEYS[2], 'x') return r",
+	"redis.call('select', 1) redis.call('set', KEYS[1], ARGV[1]) return redis.call('dbsize')",
+	"redis.call('zadd', KEYS[1], 1, ARGV[1], 2, 'b') return redis.call('zrange', KEYS[1], 0, -1)",
+	"redis.call('sadd', KEYS[1], ARGV[1]) redis.call('del', KEYS[1], KEYS[2]) return redis.call('exists', KEYS[1], KEYS[2])",
+	"return redis.call('blpop', KEYS[1], KEYS[2], 0)",
+	"for i = 1, 10 do redis.call('incrby', KEYS[1], i) end redis.call('lpush', KEYS[1], 1)",
+	"#!lua flags=no-writes\nreturn redis.call('del', KEYS[1])",
+	"#!lua\nreturn redis.call('copy', KEYS[1], KEYS[2])",
+}
+
+func makeEval(name string) func(g *Generator) [][]byte {
+	return func(g *Generator) [][]byte {
+		keys := []string{g.anyKey(), g.anyKey()}
+		if g.p(50) {
+			keys = []string{g.key('s'), g.key('s')}
+		}
+		return join(name, g.oneOf(scripts...), strconv.Itoa(len(keys)), keys, g.value())
+	}
+}
