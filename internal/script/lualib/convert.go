@@ -4,36 +4,34 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"kevy/resp"
 )
 
-// maxReplyDepth is how deep a table may nest within a reply.
-const maxReplyDepth = 128
+// maxReplySlots is how many values C may have on Lua's stack while it writes a
+// reply: each level of nesting takes one, and four must be free.
+const maxReplySlots = maxUnpacked - 4
 
-// numberText returns a number as an argument of a command: whole ones as such,
-// others with 17 digits.
-func numberText(n lua.LNumber) string {
-	f := float64(n)
-	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
-		return strconv.FormatInt(int64(f), 10)
+// appendArgument appends a number as an argument of a command: with as many
+// digits as bring it back.
+func appendArgument(dst []byte, f float64) []byte {
+	if i := int64(f); float64(i) == f && -1e17 < f && f < 1e17 && (i != 0 || !math.Signbit(f)) {
+		return strconv.AppendInt(dst, i, 10)
 	}
-	return strconv.FormatFloat(f, 'g', 17, 64)
+	return appendG(dst, f, 17, false)
 }
 
 // value returns a reply as a value of Lua.
 func (s *State) value(reply []byte) lua.LValue {
-	d := decoder{s: s, b: reply}
+	d := decoder{b: reply}
 	return d.value()
 }
 
 // decoder reads a reply that a resp.Writer wrote.
-type decoder struct {
-	s *State
-	b []byte
-}
+type decoder struct{ b []byte }
 
 func (d *decoder) line() (kind byte, text []byte) {
 	i := bytes.IndexByte(d.b, '\n')
@@ -48,8 +46,9 @@ func (d *decoder) bulk(n int) []byte {
 	return v
 }
 
-func (d *decoder) field(name string, v lua.LValue) *lua.LTable {
-	t := d.s.l.NewTable()
+// field is a table with one field, as replies that Lua has no type for are.
+func field(name string, v lua.LValue) *lua.LTable {
+	t := newTable(0, 1)
 	t.RawSetString(name, v)
 	return t
 }
@@ -59,13 +58,15 @@ func (d *decoder) value() lua.LValue {
 	n := 0
 	switch kind {
 	case '$', '*', '=', '%', '~', '>', ':':
-		n, _ = strconv.Atoi(string(text))
+		n = parseLength(text)
 	}
 	switch kind {
 	case '+':
-		return d.field("ok", lua.LString(text))
+		return field("ok", lua.LString(text))
 	case '-':
-		return d.field("err", lua.LString(text))
+		t := replyError("-" + string(text))
+		t.RawSetString("ignore_error_stats_update", lua.LTrue)
+		return t
 	case ':':
 		return lua.LNumber(n)
 	case '$':
@@ -78,91 +79,213 @@ func (d *decoder) value() lua.LValue {
 	case '#':
 		return lua.LBool(string(text) == "t")
 	case ',':
-		f, _ := strconv.ParseFloat(string(text), 64)
-		return d.field("double", lua.LNumber(f))
+		f, _ := parseNumber(string(text))
+		return field("double", lua.LNumber(f))
 	case '(':
-		return d.field("big_number", lua.LString(text))
+		return field("big_number", lua.LString(text))
 	case '=':
 		v := d.bulk(n)
-		t := d.s.l.NewTable()
+		t := newTable(0, 2)
 		t.RawSetString("format", lua.LString(v[:3]))
 		t.RawSetString("string", lua.LString(v[4:]))
-		return d.field("verbatim_string", t)
+		return field("verbatim_string", t)
 	case '%':
-		t := d.s.l.CreateTable(0, n)
+		t := newTable(0, n)
 		for range n {
 			k := d.value()
-			t.RawSet(k, d.value())
+			if v := d.value(); k != lua.LNil {
+				t.RawSet(k, v)
+			}
 		}
-		return d.field("map", t)
+		return field("map", t)
 	case '~':
-		t := d.s.l.CreateTable(0, n)
+		t := newTable(0, n)
 		for range n {
-			t.RawSet(d.value(), lua.LTrue)
+			if k := d.value(); k != lua.LNil {
+				t.RawSet(k, lua.LTrue)
+			}
 		}
-		return d.field("set", t)
+		return field("set", t)
 	}
 	if n < 0 {
 		return lua.LFalse
 	}
-	t := d.s.l.CreateTable(n, 0)
+	t := newTable(n, 0)
 	for i := range n {
 		t.RawSetInt(i+1, d.value())
 	}
 	return t
 }
 
-// reply writes a value of Lua as the reply of a script.
-func (s *State) reply(w *resp.Writer, v lua.LValue) { s.replyAt(w, v, 0) }
+// parseLength reads a number of the protocol, which a resp.Writer has written.
+func parseLength(text []byte) int {
+	n, negative := 0, false
+	for _, c := range text {
+		if c == '-' {
+			negative = true
+			continue
+		}
+		n = n*10 + int(c-'0')
+	}
+	if negative {
+		return -n
+	}
+	return n
+}
 
-func (s *State) replyAt(w *resp.Writer, v lua.LValue, depth int) {
+// replyError is an error as a table: a text that begins with '-' has a code, any
+// other gets ERR.
+func replyError(text string) *lua.LTable {
+	code := "ERR"
+	if rest, ok := strings.CutPrefix(text, "-"); ok {
+		text = rest
+		if c, rest, ok := strings.Cut(rest, " "); ok {
+			code, text = c, rest
+		}
+	}
+	return errorTable(code + " " + strings.Trim(text, "\r\n"))
+}
+
+// reply writes a value of Lua as the reply of a script.
+func (s *State) reply(w *resp.Writer, v lua.LValue) {
+	r := replier{s: s, w: w, slots: 2}
+	r.value(v)
+}
+
+// replier writes a reply.
+type replier struct {
+	s     *State
+	w     *resp.Writer
+	slots int // that C would have on Lua's stack
+}
+
+func (r *replier) value(v lua.LValue) {
+	if r.slots > maxReplySlots {
+		r.w.Error(&resp.Error{Code: "ERR", Text: "reached lua stack limit"})
+		return
+	}
 	switch v := v.(type) {
 	case lua.LString:
-		w.BulkString(string(v))
+		r.w.BulkString(string(v))
 	case lua.LNumber:
-		w.Int(int64(v))
+		r.w.Int(toInt64(float64(v)))
 	case lua.LBool:
-		switch {
-		case w.Proto() == 3:
-			w.Bool(bool(v))
-		case bool(v):
-			w.Int(1)
-		default:
-			w.Null()
-		}
+		r.boolean(bool(v))
 	case *lua.LTable:
-		if depth == maxReplyDepth {
-			w.Error(&resp.Error{Code: "ERR", Text: "reached lua stack limit"})
-			return
-		}
-		s.replyTable(w, v, depth+1)
+		r.table(v)
 	default:
-		w.Null()
+		r.w.Null()
 	}
 }
 
-func (s *State) replyTable(w *resp.Writer, t *lua.LTable, depth int) {
-	if e, ok := t.RawGetString("err").(lua.LString); ok {
-		w.Error(scriptError{text: string(e)}.reply(""))
+// boolean writes true as 1 and false as null, until the script asks for RESP3.
+func (r *replier) boolean(v bool) {
+	switch {
+	case r.s.proto == 3:
+		r.w.Bool(v)
+	case v:
+		r.w.Int(1)
+	default:
+		r.w.Null()
+	}
+}
+
+func (r *replier) table(shown *lua.LTable) {
+	t := r.s.contentsOf(shown)
+	if _, ok := t.RawGetString("err").(lua.LString); ok {
+		writeError(r.w, tableError(t).text)
 		return
 	}
 	if ok, is := t.RawGetString("ok").(lua.LString); is {
-		w.Simple(string(ok))
+		r.w.Simple(cText(string(ok)))
 		return
 	}
 	if f, ok := t.RawGetString("double").(lua.LNumber); ok {
-		w.Double(float64(f))
+		r.w.Double(float64(f))
 		return
 	}
-	m := w.Begin()
-	n := 0
-	for {
-		v := t.RawGetInt(n + 1)
-		if v == lua.LNil {
-			break
+	if n, ok := t.RawGetString("big_number").(lua.LString); ok {
+		r.w.BigNumber(lineText(string(n)))
+		return
+	}
+	if v, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
+		v = r.s.contentsOf(v)
+		format, ok1 := v.RawGetString("format").(lua.LString)
+		text, ok2 := v.RawGetString("string").(lua.LString)
+		if ok1 && ok2 {
+			ext := cText(string(format)) + "   "
+			r.w.Verbatim(ext[:3], string(text))
+			return
 		}
-		s.replyAt(w, v, depth)
+	}
+	if m, ok := t.RawGetString("map").(*lua.LTable); ok {
+		r.pairs(r.s.contentsOf(m))
+		return
+	}
+	if m, ok := t.RawGetString("set").(*lua.LTable); ok {
+		r.set(r.s.contentsOf(m))
+		return
+	}
+	n := 0
+	for t.RawGet(lua.LNumber(n+1)) != lua.LNil {
 		n++
 	}
-	w.EndArray(m, n)
+	r.w.Array(n)
+	r.slots++
+	for i := 1; i <= n; i++ {
+		r.value(t.RawGet(lua.LNumber(i)))
+	}
+	r.slots--
+}
+
+func (r *replier) pairs(t *lua.LTable) {
+	m, n := r.w.Begin(), 0
+	each(t, func(k, v lua.LValue) bool {
+		r.slots += 4
+		r.value(k)
+		r.slots--
+		r.value(v)
+		r.slots -= 3
+		n++
+		return true
+	})
+	r.w.EndMap(m, n)
+}
+
+func (r *replier) set(t *lua.LTable) {
+	m, n := r.w.Begin(), 0
+	each(t, func(k, _ lua.LValue) bool {
+		r.slots += 3
+		r.value(k)
+		r.slots -= 3
+		n++
+		return true
+	})
+	r.w.EndSet(m, n)
+}
+
+// contentsOf is contents where no thread runs.
+func (s *State) contentsOf(t *lua.LTable) *lua.LTable {
+	if r, ok := s.readonly[t]; ok {
+		return r.contents
+	}
+	return t
+}
+
+// lineText makes line ends spaces.
+func lineText(s string) string {
+	if strings.ContainsAny(s, "\r\n") {
+		return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
+	}
+	return s
+}
+
+// writeError writes an error whose text begins with its code.
+func writeError(w *resp.Writer, text string) {
+	text = strings.Trim(cText(text), "\r\n")
+	if code, rest, ok := strings.Cut(text, " "); ok && code != "" {
+		w.Error(&resp.Error{Code: code, Text: rest})
+		return
+	}
+	w.Error(&resp.Error{Text: text})
 }

@@ -8,178 +8,196 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// open makes the libraries of the state.
-func (s *State) open() {
-	for _, lib := range []struct {
-		name string
-		open lua.LGFunction
-	}{
-		{lua.BaseLibName, lua.OpenBase}, {lua.TabLibName, lua.OpenTable},
-		{lua.StringLibName, lua.OpenString}, {lua.MathLibName, lua.OpenMath},
-	} {
-		s.l.Push(s.l.NewFunction(lib.open))
-		s.l.Push(lua.LString(lib.name))
-		s.l.Call(1, 0)
-	}
-	for _, name := range []string{"dofile", "loadfile", "print", "require", "module", "newproxy", "_printregs", "_GOPHER_LUA_VERSION"} {
-		s.l.SetGlobal(name, lua.LNil)
-	}
-	t := s.l.NewTable()
-	for name, fn := range map[string]lua.LGFunction{
-		"call":         func(*lua.LState) int { return s.redisCall(true) },
-		"pcall":        func(*lua.LState) int { return s.redisCall(false) },
-		"error_reply":  func(*lua.LState) int { return s.errorReply() },
-		"status_reply": func(*lua.LState) int { return s.singleField("ok") },
-		"sha1hex":      func(*lua.LState) int { return s.sha1hex() },
-		"setresp":      func(*lua.LState) int { return s.setResp() },
-		"log":          func(*lua.LState) int { return s.log() },
-	} {
-		t.RawSetString(name, s.l.NewFunction(fn))
-	}
-	for i, name := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
-		t.RawSetString(name, lua.LNumber(i))
-	}
-	s.l.SetGlobal("redis", t)
-	s.l.SetGlobal("server", t)
-	s.handler = s.l.NewFunction(func(*lua.LState) int { return s.locate() })
+// Version is the version of Redis that scripts are told.
+const (
+	Version       = "7.0.15"
+	versionNumber = 7<<16 | 0<<8 | 15
+)
+
+// How a script may ask what it does to be propagated; all of it is.
+const (
+	propagateAOF     = 1
+	propagateReplica = 2
+)
+
+var redisFunctions = map[string]lua.LGFunction{
+	"acl_check_cmd": redisACLCheck, "breakpoint": redisBreakpoint, "call": redisCall, "debug": redisDebug,
+	"error_reply": redisErrorReply, "log": redisLog, "pcall": redisPcall, "replicate_commands": redisReplicate,
+	"set_repl": redisSetRepl, "setresp": redisSetResp, "sha1hex": redisSHA1, "status_reply": redisStatusReply,
 }
 
-// locate is called with an error where it was raised and makes it a table that
-// says so.
-func (s *State) locate() int {
-	t, ok := s.l.Get(1).(*lua.LTable)
-	if !ok {
-		t = s.l.NewTable()
-		t.RawSetString("err", lua.LString("ERR "+lua.LVAsString(s.l.Get(1))))
-	}
-	for level := 1; ; level++ {
-		dbg, ok := s.l.GetStack(level)
-		if !ok {
-			break
-		}
-		if _, err := s.l.GetInfo("Sl", dbg, lua.LNil); err != nil || dbg.What == "G" || dbg.CurrentLine < 0 {
-			continue
-		}
-		t.RawSetString("source", lua.LString("@"+dbg.Source))
-		t.RawSetString("line", lua.LNumber(dbg.CurrentLine))
-		break
-	}
-	s.l.Push(t)
-	return 1
+var redisConstants = map[string]lua.LValue{
+	"LOG_DEBUG": lua.LNumber(LogDebug), "LOG_VERBOSE": lua.LNumber(LogVerbose), "LOG_NOTICE": lua.LNumber(LogNotice),
+	"LOG_WARNING": lua.LNumber(LogWarning),
+	"REPL_NONE":   lua.LNumber(0), "REPL_AOF": lua.LNumber(propagateAOF), "REPL_SLAVE": lua.LNumber(propagateReplica),
+	"REPL_REPLICA": lua.LNumber(propagateReplica), "REPL_ALL": lua.LNumber(propagateAOF | propagateReplica),
+	"REDIS_VERSION": lua.LString(Version), "REDIS_VERSION_NUM": lua.LNumber(versionNumber),
 }
 
-// raise raises an error with the text that a client would see.
-func (s *State) raise(text string) int {
-	s.l.Error(s.errorTable(text), 1)
+// refuse raises an error as redis.call does: a table.
+func refuse(l *lua.LState, text string) int {
+	raise(l, replyError(text))
 	return 0
 }
 
-func (s *State) errorTable(text string) *lua.LTable {
-	t := s.l.NewTable()
-	t.RawSetString("err", lua.LString(text))
-	return t
+// running fails outside of a script.
+func running(l *lua.LState, name string) *State {
+	s := of(l)
+	if s.host == nil {
+		refuse(l, name+" can only be called inside a script invocation")
+	}
+	return s
 }
 
-// redisCall is redis.call, which raises errors, and redis.pcall, which returns
-// them.
-func (s *State) redisCall(raises bool) int {
-	fail := func(t *lua.LTable) int {
-		if raises {
-			s.l.Error(t, 1)
-		}
-		s.l.Push(t)
-		return 1
-	}
-	n := s.l.GetTop()
+// commandArgs are a function's arguments as those of a command; fault says what is
+// wrong with them. They are the state's until the next call.
+func (s *State) commandArgs(l *lua.LState) (args [][]byte, fault string) {
+	n := l.GetTop()
 	if n == 0 {
-		return fail(s.errorTable("ERR Please specify at least one argument for this redis.call() call"))
+		return nil, "Please specify at least one argument for this redis lib call"
 	}
-	args := make([][]byte, n)
+	args = make([][]byte, n)
 	for i := range args {
-		switch v := s.l.Get(i + 1).(type) {
+		switch v := l.Get(i + 1).(type) {
 		case lua.LString:
 			args[i] = []byte(v)
 		case lua.LNumber:
-			args[i] = []byte(numberText(v))
+			args[i] = appendArgument(nil, float64(v))
 		default:
-			return fail(s.errorTable("ERR Lua redis lib command arguments must be strings or integers"))
+			return nil, "Lua redis lib command arguments must be strings or integers"
 		}
 	}
+	return args, ""
+}
+
+func redisCall(l *lua.LState) int { return command(l, true) }
+
+func redisPcall(l *lua.LState) int { return command(l, false) }
+
+// command is redis.call, which raises errors, and redis.pcall, which returns them.
+func command(l *lua.LState, raises bool) int {
+	s := running(l, "redis.call/pcall")
+	args, fault := s.commandArgs(l)
+	if fault != "" {
+		if raises {
+			return refuse(l, fault)
+		}
+		return push(l, replyError(fault))
+	}
 	reply := s.host.Call(args, s.proto)
-	if s.meter.tick() != nil {
-		return 0 // the next instruction raises it
+	if s.tick() != nil {
+		raise(l, s.endError())
 	}
+	s.take(l, len(reply)) // a failed take still has the command done, as any error has
 	v := s.value(reply)
-	if t, ok := v.(*lua.LTable); ok && len(reply) > 0 && reply[0] == '-' {
-		t.RawSetString("ignore_error_stats_update", lua.LTrue)
-		return fail(t)
+	if raises && len(reply) > 0 && reply[0] == '-' {
+		raise(l, v)
 	}
-	s.l.Push(v)
-	return 1
+	return push(l, v)
 }
 
-func (s *State) singleField(name string) int {
-	v, ok := s.l.Get(1).(lua.LString)
-	if !ok || s.l.GetTop() != 1 {
-		return s.raise("ERR wrong number or type of arguments")
+func redisErrorReply(l *lua.LState) int {
+	v, ok := l.Get(1).(lua.LString)
+	if !ok || l.GetTop() != 1 {
+		return push(l, replyError("wrong number or type of arguments"))
 	}
-	t := s.l.NewTable()
-	t.RawSetString(name, v)
-	s.l.Push(t)
-	return 1
+	text := cText(string(v))
+	if !strings.HasPrefix(text, "-") {
+		text = "-" + text
+	}
+	return push(l, replyError(text))
 }
 
-func (s *State) errorReply() int {
-	v, ok := s.l.Get(1).(lua.LString)
-	if !ok || s.l.GetTop() != 1 {
-		return s.raise("ERR wrong number or type of arguments")
+func redisStatusReply(l *lua.LState) int {
+	v, ok := l.Get(1).(lua.LString)
+	if !ok || l.GetTop() != 1 {
+		return push(l, replyError("wrong number or type of arguments"))
 	}
-	text := string(v)
-	if strings.HasPrefix(text, "-") {
-		text = text[1:]
-	} else if !strings.Contains(text, " ") {
-		text = "ERR " + text
-	}
-	s.l.Push(s.errorTable(text))
-	return 1
+	return push(l, field("ok", v))
 }
 
-func (s *State) sha1hex() int {
-	if s.l.GetTop() != 1 {
-		return s.raise("ERR wrong number of arguments")
+func redisSHA1(l *lua.LState) int {
+	if l.GetTop() != 1 {
+		return refuse(l, "wrong number of arguments")
 	}
-	sum := sha1.Sum([]byte(lua.LVAsString(s.l.Get(1))))
-	s.l.Push(lua.LString(hex.EncodeToString(sum[:])))
-	return 1
+	text, _ := toString(l.Get(1))
+	sum := sha1.Sum([]byte(text))
+	return pushString(l, hex.EncodeToString(sum[:]))
 }
 
-func (s *State) setResp() int {
-	if s.l.GetTop() != 1 {
-		return s.raise("ERR redis.setresp() requires one argument.")
+func redisSetResp(l *lua.LState) int {
+	s := running(l, "redis.setresp")
+	if l.GetTop() != 1 {
+		return refuse(l, "redis.setresp() requires one argument.")
 	}
-	n, _ := s.l.Get(1).(lua.LNumber)
+	f, _ := toNumber(l.Get(1))
+	n := toInt32(f)
 	if n != 2 && n != 3 {
-		return s.raise("ERR RESP version must be 2 or 3.")
+		return refuse(l, "RESP version must be 2 or 3.")
 	}
-	s.proto = int(n)
+	s.proto = n
 	return 0
 }
 
-func (s *State) log() int {
-	if s.l.GetTop() < 2 {
-		return s.raise("ERR redis.log() requires two arguments or more.")
+func redisLog(l *lua.LState) int {
+	n := l.GetTop()
+	if n < 2 {
+		return refuse(l, "redis.log() requires two arguments or more.")
 	}
-	level, ok := s.l.Get(1).(lua.LNumber)
+	f, ok := toNumber(l.Get(1))
 	if !ok {
-		return s.raise("ERR First argument must be a number (log level).")
+		return refuse(l, "First argument must be a number (log level).")
 	}
+	level := toInt32(f)
 	if level < LogDebug || level > LogWarning {
-		return s.raise("ERR Invalid log level.")
+		return refuse(l, "Invalid debug level.")
 	}
-	var parts []string
-	for i := 2; i <= s.l.GetTop(); i++ {
-		parts = append(parts, lua.LVAsString(s.l.Get(i)))
+	var b strings.Builder
+	for i := 2; i <= n; i++ {
+		text, ok := toString(l.Get(i))
+		if !ok {
+			continue
+		}
+		if i > 2 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(text)
 	}
-	s.host.Log(int(level), strings.Join(parts, " "))
+	if s := of(l); s.host != nil {
+		s.host.Log(level, b.String())
+	}
 	return 0
+}
+
+func redisSetRepl(l *lua.LState) int {
+	running(l, "redis.set_repl")
+	if l.GetTop() != 1 {
+		return refuse(l, "redis.set_repl() requires two arguments.")
+	}
+	f, _ := toNumber(l.Get(1))
+	if toInt32(f)&^(propagateAOF|propagateReplica) != 0 {
+		return refuse(l, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+	}
+	return 0
+}
+
+// redisReplicate is true ever since what a script does is what is propagated.
+func redisReplicate(l *lua.LState) int { return push(l, lua.LTrue) }
+
+// redisBreakpoint and redisDebug are for a debugger; there is none.
+func redisBreakpoint(l *lua.LState) int { return push(l, lua.LFalse) }
+
+func redisDebug(*lua.LState) int { return 0 }
+
+func redisACLCheck(l *lua.LState) int {
+	s := running(l, "redis.acl_check_cmd")
+	args, fault := s.commandArgs(l)
+	if fault != "" {
+		return refuse(l, fault)
+	}
+	allowed, known := s.host.Permitted(args)
+	if !known {
+		return refuse(l, "Invalid command passed to redis.acl_check_cmd()")
+	}
+	return push(l, lua.LBool(allowed))
 }

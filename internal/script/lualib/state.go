@@ -1,67 +1,83 @@
 package lualib
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"strings"
 
 	lua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/parse"
 
 	"kevy/resp"
 )
 
 const (
-	// maxCallDepth bounds how deep functions of Lua call each other.
+	// maxCallDepth bounds how deep functions of Lua call each other: as deep as
+	// Lua 5.1's stack of calls grows.
 	maxCallDepth = 16 << 10
-	// maxStackSlots bounds the values on the stack of a state.
+	// maxStackSlots bounds the values on the stack of a thread.
 	maxStackSlots = 1 << 20
-	// stackSlots is how many a state has at first.
-	stackSlots = 1 << 10
+	// stackSlots is how many a thread has at first.
+	stackSlots = 128
+	// stackStep is by how many it grows.
+	stackStep = 4 << 10
+	// maxArrayIndex is up to which index a table is an array. One assignment
+	// beyond the end fills what lies between, so this is also what one instruction
+	// can take.
+	maxArrayIndex = 1 << 18
 )
 
-// Program is compiled Lua. It is immutable.
-type Program struct{ proto *lua.FunctionProto }
-
-// Compile compiles a script that errors and tracebacks call name, such as
-// user_script. The error's text is that of the compiler.
-func Compile(name string, source []byte) (*Program, error) {
-	chunk, err := parse.Parse(bytes.NewReader(source), name)
-	if err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimSpace(err.Error()))
-	}
-	proto, err := lua.Compile(chunk, name)
-	if err != nil {
-		return nil, err
-	}
-	return &Program{proto}, nil
-}
+func init() { lua.MaxArrayIndex = maxArrayIndex }
 
 // State runs programs, one at a time. It is used by one goroutine at a time.
 type State struct {
 	l     *lua.LState
-	meter meter
 	host  Host // of what runs; nil while nothing does
 	proto int  // of redis.setresp
-	// handler is the function that adds to an error where it was raised.
-	handler *lua.LFunction
+	// globals are what scripts may read, as _G shows them.
+	globals *lua.LTable
+	// env is _G itself.
+	env        *lua.LTable
+	stringMeta *lua.LTable // of strings, as scripts see it
+	readonly   map[*lua.LTable]readonly
+	redis      *lua.LTable // the contents of redis
+	json       *jsonConfig
+	random     random
+	watch      watch
+	ending     error         // why what runs has to end
+	done       chan struct{} // closed once ending is set
+	raising    bool          // raise has pushed the error that throw finds
+	nested     int           // calls from functions of libraries, within each other
+	idle       []*lua.LState // threads for protected calls
 }
 
 // New returns a state in which nothing has run.
 func New() *State {
-	s := &State{l: lua.NewState(lua.Options{
+	s := &State{readonly: map[*lua.LTable]readonly{}}
+	s.watch.maxBytes = MaxMemoryBytes
+	s.random.seed(firstSeed)
+	s.l = lua.NewState(lua.Options{
 		CallStackSize: maxCallDepth, MinimizeStackMemory: true,
-		RegistrySize: stackSlots, RegistryMaxSize: maxStackSlots, RegistryGrowStep: stackSlots,
+		RegistrySize: stackSlots, RegistryMaxSize: maxStackSlots, RegistryGrowStep: stackStep,
 		SkipOpenLibs: true,
-	})}
-	s.l.SetContext(&s.meter)
+	})
+	// gopher-lua takes the first thread that calls anything for the main one.
+	s.l.G.MainThread, s.l.G.CurrentThread = s.l, s.l
+	s.adopt(s.l, nil)
 	s.open()
 	return s
 }
 
+// adopt makes a thread one of the state, which parent waits for.
+func (s *State) adopt(l, parent *lua.LState) *meter {
+	m := &meter{s: s, l: l, parent: parent}
+	l.SetContext(m)
+	l.Panic = throw
+	return m
+}
+
 // Close frees what the state has.
 func (s *State) Close() { s.l.Close() }
+
+// SetMaxMemory says how many bytes a script may hold from now on.
+func (s *State) SetMaxMemory(n uint64) { s.watch.maxBytes = n }
 
 // Outcome says how a script ended.
 type Outcome struct {
@@ -75,47 +91,81 @@ type Outcome struct {
 // Eval runs a program with the tables KEYS and ARGV and writes exactly one reply.
 // name is what an error says of the script: its SHA1.
 func (s *State) Eval(p *Program, name string, keys, args [][]byte, h Host, w *resp.Writer) Outcome {
-	g := s.l.G.Global
-	g.RawSetString("KEYS", s.list(keys))
-	g.RawSetString("ARGV", s.list(args))
-	return s.run(s.l.NewFunctionFromProto(p.proto), nil, name, h, w)
+	s.globals.RawSetString("KEYS", s.list(keys))
+	s.globals.RawSetString("ARGV", s.list(args))
+	out := s.run(s.function(p), nil, name, h, w)
+	s.globals.RawSetString("KEYS", newTable(0, 0))
+	s.globals.RawSetString("ARGV", newTable(0, 0))
+	return out
 }
+
+// function makes a function of a program.
+func (s *State) function(p *Program) *lua.LFunction { return s.l.NewFunctionFromProto(p.proto) }
 
 // list makes a table of byte strings.
 func (s *State) list(values [][]byte) *lua.LTable {
-	t := s.l.CreateTable(len(values), 0)
-	for _, v := range values {
-		t.Append(lua.LString(v))
+	t := newTable(len(values), 0)
+	for i, v := range values {
+		t.RawSetInt(i+1, lua.LString(v))
 	}
 	return t
 }
 
 // run calls a function and writes what it returns, or its error.
 func (s *State) run(fn *lua.LFunction, args []lua.LValue, name string, h Host, w *resp.Writer) (out Outcome) {
-	s.host, s.proto = h, 2
-	s.meter.start(h)
-	err := s.call(fn, args)
+	s.proto = 2
+	s.start(h)
+	v, err := s.call(fn, args)
 	if err != nil {
 		out.Failed = true
 		e := s.errorOf(err)
 		out.Counted = e.counted
-		w.Error(e.reply(name))
+		e.write(w, name)
 	} else {
-		s.reply(w, s.l.Get(-1))
+		s.reply(w, v)
 	}
-	s.l.SetTop(0)
-	s.host = nil
-	s.meter.start(nil)
+	s.host, s.ending, s.done = nil, nil, nil
 	return out
 }
 
-// call calls a function for one value, which is then on the stack.
-func (s *State) call(fn *lua.LFunction, args []lua.LValue) error {
-	s.l.Push(fn)
-	for _, a := range args {
-		s.l.Push(a)
+// call calls a function for one value. An error comes with where it was raised.
+func (s *State) call(fn *lua.LFunction, args []lua.LValue) (v lua.LValue, err lua.LValue) {
+	rets, err := s.protected(s.l, fn, args, func(l *lua.LState, e lua.LValue) lua.LValue { return s.locate(l, e) })
+	if err != nil {
+		return nil, err
 	}
-	return s.l.PCall(len(args), 1, s.handler)
+	if len(rets) == 0 {
+		return lua.LNil, nil
+	}
+	return rets[0], nil
+}
+
+// locate adds to an error where it was raised: in what runs, or in what called it
+// if that is a function of a library.
+func (s *State) locate(l *lua.LState, v lua.LValue) lua.LValue {
+	f := frameAt(l, 0)
+	if f != nil && f.chunk == nil {
+		f = frameAt(l, 1)
+	}
+	t, ok := v.(*lua.LTable)
+	if !ok {
+		text, ok := toString(v)
+		if !ok {
+			text = toText(l, v)
+		}
+		t = errorTable("ERR " + text)
+	} else if _, ok := s.readonly[t]; ok {
+		return lua.LString(readonlyText)
+	}
+	if f != nil {
+		source, line := "=[C]", -1
+		if f.chunk != nil {
+			source, line = f.chunk.source, f.site.line
+		}
+		t.RawSetString("source", lua.LString(source))
+		t.RawSetString("line", lua.LNumber(line))
+	}
+	return t
 }
 
 // scriptError is an error as a script ends with it.
@@ -126,45 +176,31 @@ type scriptError struct {
 	counted bool
 }
 
-// errorOf takes an error of PCall apart.
-func (s *State) errorOf(err error) scriptError {
-	if s.meter.err != nil {
-		return scriptError{text: "ERR " + s.meter.err.Error()}
-	}
-	var api *lua.ApiError
-	if !errors.As(err, &api) {
-		return scriptError{text: "ERR " + err.Error()}
-	}
-	t, ok := api.Object.(*lua.LTable)
+// errorOf takes an error apart.
+func (s *State) errorOf(v lua.LValue) scriptError {
+	t, ok := v.(*lua.LTable)
 	if !ok {
-		return scriptError{text: "ERR " + errorText(api)}
+		text, _ := toString(v)
+		return scriptError{text: "ERR " + text}
 	}
-	e := scriptError{text: "ERR unknown error"}
-	if text, ok := t.RawGetString("err").(lua.LString); ok {
-		e.text = string(text)
-	}
-	e.source = lua.LVAsString(t.RawGetString("source"))
-	e.line = lua.LVAsString(t.RawGetString("line"))
-	e.counted = lua.LVAsBool(t.RawGetString("ignore_error_stats_update"))
+	return tableError(t)
+}
+
+// tableError is the error that a table is.
+func tableError(t *lua.LTable) scriptError {
+	var e scriptError
+	e.text, _ = toString(t.RawGetString("err"))
+	e.source, _ = toString(t.RawGetString("source"))
+	e.line, _ = toString(t.RawGetString("line"))
+	e.counted = t.RawGetString("ignore_error_stats_update") == lua.LTrue
 	return e
 }
 
-func errorText(api *lua.ApiError) string {
-	if api.Object != nil && api.Object != lua.LNil {
-		return api.Object.String()
-	}
-	if api.Cause != nil {
-		return api.Cause.Error()
-	}
-	return "unknown error"
-}
-
-// reply is the error as the client gets it.
-func (e scriptError) reply(name string) *resp.Error {
-	text := e.text
+// write writes the error as the client gets it.
+func (e scriptError) write(w *resp.Writer, name string) {
+	text := cText(e.text)
 	if e.line != "" && e.source != "" {
-		text = fmt.Sprintf("%s script: %s, on %s:%s.", text, name, e.source, e.line)
+		text = fmt.Sprintf("%s script: %s, on %s:%s.", text, name, cText(e.source), cText(e.line))
 	}
-	code, rest, _ := strings.Cut(text, " ")
-	return &resp.Error{Code: code, Text: rest}
+	writeError(w, text)
 }

@@ -1,0 +1,116 @@
+package lualib
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// constantPrefix begins the text of string constants that stand for functions
+// while a chunk is compiled. No script can know it.
+var constantPrefix = "\x00" + rand.Text() + "\x00"
+
+// chunkName is what gopher-lua puts in front of its errors.
+const chunkName = "\x01"
+
+// chunk is what errors need to know of compiled source.
+type chunk struct {
+	source string // as debug.getinfo has it: "@user_script"
+	name   string // as errors print it: user_script
+	sites  []site
+}
+
+// Program is compiled Lua. It is immutable and may run in any number of states.
+type Program struct{ proto *lua.FunctionProto }
+
+// Compile compiles a script that errors call name, such as user_script. The
+// error's text is that of Lua's compiler.
+func Compile(name string, source []byte) (*Program, error) {
+	proto, err := compile(string(source), "@"+name, name == evalChunk)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{proto}, nil
+}
+
+// evalChunk is the name of the scripts of EVAL: their redis is the same at all
+// times, that of a library is another while it is loaded.
+const evalChunk = "user_script"
+
+// compile compiles source whose name is as loadstring takes it. folded says that
+// the functions of redis are constants.
+func compile(source, name string, folded bool) (*lua.FunctionProto, error) {
+	c := &chunk{source: name, name: chunkID(name)}
+	stmts, sites, err := parseChunk(source, c.name, func(path string) bool {
+		if !folded && strings.HasPrefix(path, "redis.") {
+			return false
+		}
+		return builtins[path] != nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.sites = sites
+	proto, err := lua.Compile(stmts, chunkName)
+	if err != nil {
+		// What it refuses are functions with too many registers.
+		last := 1
+		if len(sites) > 1 {
+			last = sites[len(sites)-1].line
+		}
+		return nil, &syntaxError{fmt.Sprintf("%s:%d: function or expression too complex", c.name, last)}
+	}
+	finish(proto, &lua.LUserData{Value: c})
+	return proto, nil
+}
+
+// finish puts functions in the place of the constants that stand for them, and
+// the chunk behind them all.
+func finish(p *lua.FunctionProto, c *lua.LUserData) {
+	for i, v := range p.Constants {
+		s, ok := v.(lua.LString)
+		if path, is := strings.CutPrefix(string(s), constantPrefix); ok && is {
+			p.Constants[i] = builtins[path]
+		}
+	}
+	p.Constants = append(p.Constants, c)
+	for _, child := range p.FunctionPrototypes {
+		finish(child, c)
+	}
+}
+
+// chunkOf returns the chunk that a function of Lua is from.
+func chunkOf(fn *lua.LFunction) *chunk {
+	k := fn.Proto.Constants
+	return k[len(k)-1].(*lua.LUserData).Value.(*chunk)
+}
+
+// maxIDBytes is how long the name of a chunk may be in errors.
+const maxIDBytes = 60
+
+// chunkID is a chunk's name as errors print it.
+func chunkID(source string) string {
+	switch {
+	case strings.HasPrefix(source, "="):
+		return source[1:min(len(source), maxIDBytes)]
+	case strings.HasPrefix(source, "@"):
+		source = source[1:]
+		const room = maxIDBytes - len(" '...' ") - 1
+		if len(source) > room {
+			return "..." + source[len(source)-room:]
+		}
+		return source
+	}
+	line, _, _ := strings.Cut(source, "\n")
+	line, _, _ = strings.Cut(line, "\r")
+	const room = maxIDBytes - len(` [string "..."] `) - 1
+	if len(line) > room {
+		return `[string "` + line[:room] + `..."]`
+	}
+	if len(line) < len(source) {
+		return `[string "` + line + `..."]`
+	}
+	return `[string "` + line + `"]`
+}
