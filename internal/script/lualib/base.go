@@ -27,7 +27,7 @@ var baseFunctions = map[string]lua.LGFunction{
 
 var coroutineFunctions = map[string]lua.LGFunction{
 	"create": luaCoCreate, "resume": luaCoResume, "running": luaCoRunning, "status": luaCoStatus,
-	"wrap": luaCoWrap, "yield": luaCoYield,
+	"wrap": luaCoWrap,
 }
 
 func luaAssert(l *lua.LState) int {
@@ -300,24 +300,27 @@ func luaLoad(l *lua.LState) int {
 	if !ok {
 		argTypeError(l, 1, "function")
 	}
-	var b strings.Builder
+	var source strings.Builder
 	s := of(l)
-	for {
-		v := s.call1(l, fn)
-		if v == lua.LNil {
-			break
+	reader := builtin(func(l *lua.LState) int {
+		for {
+			v := s.call1(l, fn)
+			part, ok := toString(v)
+			if !ok && v != lua.LNil {
+				fail(l, "reader function must return a string")
+			}
+			if part == "" {
+				return 0
+			}
+			s.take(l, len(part))
+			tooLarge(l, source.Len()+len(part))
+			source.WriteString(part)
 		}
-		part, ok := toString(v)
-		if !ok {
-			return push(l, lua.LNil, lua.LString("reader function must return a string"))
-		}
-		if part == "" {
-			break
-		}
-		s.take(l, len(part))
-		b.WriteString(part)
+	})
+	if _, err := s.protected(l, reader, nil, nil); err != nil {
+		return push(l, lua.LNil, err)
 	}
-	return load(l, b.String(), name)
+	return load(l, source.String(), name)
 }
 
 // load compiles source.

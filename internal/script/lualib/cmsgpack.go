@@ -336,6 +336,9 @@ func (u *unpacker) array(n uint64) lua.LValue {
 		return lua.LNil
 	}
 	t := newTable(int(min(n, uint64(len(u.b)), 1<<10)), 0)
+	if u.slots+2 > maxUnpacked {
+		fail(u.l, "stack overflow (in function mp_decode_to_lua_array)")
+	}
 	u.slots += 2 // the table and the index
 	for i := uint64(1); i <= n; i++ {
 		v := u.value()

@@ -5,10 +5,40 @@ import lua "github.com/yuin/gopher-lua"
 // coroutine is a thread that scripts make.
 type coroutine struct {
 	fn      *lua.LFunction
-	started bool
 	dead    bool
-	waiting bool // it has resumed another
-	running bool
+	running bool // it runs, or waits for one that it has resumed
+	// values is how many values it has returned or yielded: gopher-lua returns one
+	// nil for none.
+	values int
+}
+
+// body makes what a coroutine runs: its function, whose values are counted.
+const body = "return function(f, ended) return function(...) return ended(f(...)) end end"
+
+// yield is coroutine.yield. What resume hands to gopher-lua's is as many values as
+// there are, whatever the caller wants, and none where a call is the last thing
+// that a function does: a function of Lua between both sets that right.
+const yield = "local suspend, values = ... return function(...) return values(suspend(...)) end"
+
+// hidden runs a chunk that errors do not name for the one function that it makes.
+func (s *State) hidden(source string, args ...lua.LValue) *lua.LFunction {
+	proto, err := compile(source, hiddenChunk, false)
+	if err != nil {
+		panic(err)
+	}
+	rets, raised := s.protected(s.l, s.l.NewFunctionFromProto(proto), args, nil)
+	if raised != nil {
+		panic(raised.String())
+	}
+	return rets[0].(*lua.LFunction)
+}
+
+// hiddenChunk is the name of a chunk that errors do not name.
+const hiddenChunk = "=[C]"
+
+func opEnded(l *lua.LState) int {
+	l.Context().(*meter).co.values = l.GetTop()
+	return l.GetTop()
 }
 
 func coroutineOf(l *lua.LState, n int) *lua.LState {
@@ -21,7 +51,7 @@ func coroutineOf(l *lua.LState, n int) *lua.LState {
 
 func newCoroutine(l *lua.LState) *lua.LState {
 	fn, ok := l.Get(1).(*lua.LFunction)
-	if !ok || fn.IsG {
+	if !ok || fn.IsG || chunkOf(fn).source == hiddenChunk {
 		argError(l, 1, "Lua function expected")
 	}
 	s := of(l)
@@ -29,7 +59,11 @@ func newCoroutine(l *lua.LState) *lua.LState {
 	s.l.Options.CallStackSize = max(256, maxCallDepth/(s.nested+1))
 	co, _ := s.l.NewThread()
 	s.l.Options = options
-	s.adopt(co, nil).co = &coroutine{fn: fn}
+	made, err := s.protected(l, s.body, []lua.LValue{fn, builtins["ended"]}, nil)
+	if err != nil {
+		raise(l, err)
+	}
+	s.adopt(co, nil).co = &coroutine{fn: made[0].(*lua.LFunction)}
 	s.take(l, 4<<10)
 	return co
 }
@@ -83,10 +117,7 @@ func (s *State) resume(l, co *lua.LState, args []lua.LValue) (rets []lua.LValue,
 		}
 		return nil, v
 	}
-	if len(rets) == 1 && rets[0] == lua.LNil && !m.co.started {
-		m.co.started = true
-	}
-	return rets, nil
+	return rets[:min(len(rets), m.co.values)], nil
 }
 
 func luaCoCreate(l *lua.LState) int { return push(l, newCoroutine(l)) }
@@ -143,5 +174,6 @@ func luaCoYield(l *lua.LState) int {
 			raise(l, lua.LString("attempt to yield across metamethod/C-call boundary"))
 		}
 	}
+	l.Context().(*meter).co.values = l.GetTop()
 	return l.Yield(arguments(l, 1)...)
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,6 +119,7 @@ func startOracle(t testing.TB) *oracle {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir, "--enable-debug-command", "yes")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +161,9 @@ func (o *oracle) do(t testing.TB, proto int, args ...string) string {
 		for _, a := range cmd {
 			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 		}
+	}
+	if err := o.conn[proto].SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := o.conn[proto].Write(b.Bytes()); err != nil {
 		t.Fatal(err)
@@ -204,7 +209,7 @@ func bytesOf(list []string) [][]byte {
 }
 
 // minCorpus is how many scripts there are at least.
-const minCorpus = 900
+const minCorpus = 1500
 
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob("testdata/corpus/*.txt")

@@ -44,8 +44,10 @@ func (s *State) open() {
 	s.globals = library("", baseFunctions, nil)
 	s.redis = library("redis.", redisFunctions, redisConstants)
 	strings := s.protect(library("string.", stringFunctions, nil), nil)
+	s.body = s.hidden(body)
+	suspending := map[string]lua.LValue{"yield": s.hidden(yield, builtins["suspend"], builtins["values"])}
 	for name, t := range map[string]*lua.LTable{
-		"coroutine": library("coroutine.", coroutineFunctions, nil),
+		"coroutine": library("coroutine.", coroutineFunctions, suspending),
 		"table":     library("table.", tableFunctions, nil),
 		"math":      library("math.", mathFunctions, mathConstants),
 		"bit":       library("bit.", bitFunctions, nil),

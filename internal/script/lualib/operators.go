@@ -10,6 +10,7 @@ import (
 // lower.go.
 var operatorFunctions = map[string]lua.LGFunction{
 	"concat": opConcat, "len": opLen, "mod": opArithmetic("__mod", mod), "pow": opArithmetic("__pow", pow),
+	"values": func(l *lua.LState) int { return l.GetTop() }, "ended": opEnded, "suspend": luaCoYield,
 	forInitial: opFor("initial value"), forLimit: opFor("limit"), forStep: opFor("step"),
 }
 

@@ -251,6 +251,9 @@ func (p *parser) numericFor(name string, line int) ast.Stmt {
 	p.room(4)
 	p.fn.nlocals += 3
 	p.checkNext(tkDo)
+	for _, e := range []ast.Expr{f.Init, f.Limit, f.Step} {
+		p.sites[e.Line()].line = p.lastLine // there all three are looked at
+	}
 	p.openBlock(false)
 	f.Name = p.declare(name)
 	f.Stmts = p.chunkStmts()

@@ -27,9 +27,9 @@ func (s *State) leave() { s.nested-- }
 // error, closes the variables that closures share with every function on the
 // stack: those of functions beyond the protected call, too, which go on.
 func (s *State) thread(parent *lua.LState) *lua.LState {
-	if n := len(s.idle); n > 0 {
-		l := s.idle[n-1]
-		s.idle = s.idle[:n-1]
+	if s.nested < maxIdle && s.idle[s.nested] != nil {
+		l := s.idle[s.nested]
+		s.idle[s.nested] = nil
 		l.Context().(*meter).parent = parent
 		return l
 	}
@@ -42,7 +42,7 @@ func (s *State) thread(parent *lua.LState) *lua.LState {
 	return l
 }
 
-// maxIdle bounds the threads that are kept.
+// maxIdle is for how many levels of protected calls a thread is kept.
 const maxIdle = 8
 
 // protected calls a function. Errors are handed to onError, if there is one, while
@@ -64,8 +64,8 @@ func (s *State) protected(parent *lua.LState, fn lua.LValue, args []lua.LValue,
 		rets[i] = l.Get(i + 1)
 	}
 	l.SetTop(0)
-	if len(s.idle) < maxIdle {
-		s.idle = append(s.idle, l)
+	if nested < maxIdle {
+		s.idle[nested] = l
 	}
 	return rets, nil
 }
@@ -83,6 +83,7 @@ func (s *State) attempt(l *lua.LState, fn lua.LValue, args []lua.LValue,
 		if !ok {
 			// gopher-lua's own limits, and its own faults. Closures may outlive
 			// what has failed: raise is what closes their variables.
+			println(fmt.Sprint(r))
 			e = s.caught(l, fmt.Sprint(r))
 		}
 		err = e.Object

@@ -43,7 +43,7 @@ type frame struct {
 }
 
 func (f *frame) where() string {
-	if f == nil || f.chunk == nil {
+	if f == nil || f.chunk == nil || f.chunk.source == hiddenChunk {
 		return ""
 	}
 	return f.chunk.name + ":" + strconv.Itoa(f.site.line) + ": "

@@ -41,11 +41,12 @@ type State struct {
 	json       *jsonConfig
 	random     random
 	watch      watch
-	ending     error         // why what runs has to end
-	done       chan struct{} // closed once ending is set
-	raising    bool          // raise has pushed the error that throw finds
-	nested     int           // calls from functions of libraries, within each other
-	idle       []*lua.LState // threads for protected calls
+	ending     error                // why what runs has to end
+	done       chan struct{}        // closed once ending is set
+	raising    bool                 // raise has pushed the error that throw finds
+	body       *lua.LFunction       // makes what a coroutine runs
+	nested     int                  // calls from functions of libraries, within each other
+	idle       [maxIdle]*lua.LState // threads for protected calls, by the level of nesting
 }
 
 // New returns a state in which nothing has run.
@@ -144,8 +145,8 @@ func (s *State) call(fn *lua.LFunction, args []lua.LValue) (v lua.LValue, err lu
 // if that is a function of a library.
 func (s *State) locate(l *lua.LState, v lua.LValue) lua.LValue {
 	f := frameAt(l, 0)
-	if f != nil && f.chunk == nil {
-		f = frameAt(l, 1)
+	for level := 1; level <= 2 && f != nil && (level == 1 && f.chunk == nil || f.chunk != nil && f.chunk.source == hiddenChunk); level++ {
+		f = frameAt(l, level)
 	}
 	t, ok := v.(*lua.LTable)
 	if !ok {
