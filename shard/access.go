@@ -24,6 +24,10 @@ func (tx *Tx) used(e *ds.Entry) {
 	}
 }
 
+// LookAtUses says whether eviction looks at when, or how often, keys are used.
+// OBJECT REFCOUNT shows it.
+func (s *Set) LookAtUses(do bool) { s.alone.Store(do) }
+
 // usedAnew is used for an entry that just got a new string.
 func (tx *Tx) usedAnew(e *ds.Entry) {
 	if lfu := tx.set.lfu.Load(); lfu != nil {
@@ -50,6 +54,7 @@ func (tx *Tx) MarkRaw(key []byte) {
 	sh, d := tx.at(key)
 	tx.save(sh, key)
 	d.keys.SetRaw(d.keys.Mutable(key), true)
+	tx.recount(sh)
 }
 
 // MarkNotInt keeps OBJECT ENCODING from calling the key's string int, as Redis
@@ -73,6 +78,7 @@ func (tx *Tx) MarkSkiplist(key []byte) {
 	sh, d := tx.at(key)
 	tx.save(sh, key)
 	d.keys.Mutable(key).Object().(*ds.ZSet).Unpack()
+	tx.recount(sh)
 }
 
 // maxEmbeddedBytes is the longest string that Redis stores beside its header.

@@ -49,13 +49,15 @@ type Info struct {
 	Uses     uint32 // the counter of uses, if they are counted
 	UsedSec  int64  // the unix second of the last use, modulo 2^31
 	Bytes    int64  // an estimate of what the key and its value occupy
+	alone    bool   // see RefCount
 }
 
 // RefCount is what OBJECT REFCOUNT answers. Redis has one object for each integer
-// below 10000, with a count that stands for ever.
+// below 10000, with a count that stands for ever, unless each key needs one of its own
+// because its uses are looked at for eviction.
 func (i *Info) RefCount() int64 {
 	const sharedDigits = 4
-	if i.Encoding == "int" && len(i.Value) <= sharedDigits && i.Value[0] != '-' {
+	if !i.alone && i.Encoding == "int" && len(i.Value) <= sharedDigits && i.Value[0] != '-' {
 		return math.MaxInt32
 	}
 	return 1
@@ -70,6 +72,7 @@ func (tx *Tx) Info(key []byte) (info Info, ok bool) {
 	}
 	info = Info{
 		Kind: kindOf(e), Value: e.Value(), IdleSec: tx.idleSec(e), UsedSec: int64(e.LRU() & accessMask), Bytes: int64(e.MemBytes()),
+		alone: tx.set.alone.Load(),
 	}
 	if lfu := tx.set.lfu.Load(); lfu != nil {
 		info.Uses = tx.decayed(e.LRU()&^notIntBit, lfu)
@@ -154,6 +157,7 @@ func (tx *Tx) Copy(src []byte, dstDB int, dst []byte) bool {
 	tx.save(sh, dst)
 	if !tx.replay {
 		tx.touch(sh, dst, wakesAs(kindOf(e)))
+		tx.grow(sh, dstDB)
 		Rebuild(&tx.commit, tx.db, sh.index, dst, e)
 	}
 	var fresh *ds.Entry
@@ -211,6 +215,7 @@ func (tx *Tx) clear(db int) {
 			tx.undo.saveDB(sh, db)
 		}
 		sh.dbs[db] = newDatabase()
+		tx.grow(sh, db)
 	}
 }
 
@@ -230,6 +235,8 @@ func (tx *Tx) SwapDB(a, b int) {
 		}
 		tx.touchSwap(sh, a, b)
 		sh.dbs[a], sh.dbs[b] = sh.dbs[b], sh.dbs[a]
+		tx.grow(sh, a)
+		tx.grow(sh, b)
 		tx.noteSwap(sh, a, b)
 	}
 }

@@ -293,6 +293,11 @@ func TestApplyRepeatsWhatWasRecorded(t *testing.T) {
 	if s.Digest() != replay.Digest() {
 		t.Error("the keyspaces differ")
 	}
+	// A replay is counted at its end.
+	replay.CountAll()
+	if got, want := replay.Bytes(), replay.Recount(); got != want || got == 0 {
+		t.Errorf("counted %d bytes, there are %d", got, want)
+	}
 	// A snapshot's ops make it too.
 	fresh := newTestSet(2)
 	fresh.tx.BeginReplay(fresh.all, 0)

@@ -24,7 +24,11 @@ type Set struct {
 	dbs    int
 	limits atomic.Pointer[ds.Limits]
 	lfu    atomic.Pointer[LFU] // nil: uses are not counted
-	expiry ExpiryStats
+	bytes  atomic.Int64        // of the keyspace, see memory.go
+	alone  atomic.Bool         // see LookAtUses
+	// evicted counts the keys that went to make room.
+	evicted atomic.Int64
+	expiry  ExpiryStats
 	// expiryPaused says that overdue keys go only when somebody asks for them.
 	expiryPaused atomic.Bool
 	yielded      atomic.Pointer[yielded] // nil: the locks mean what they say
@@ -38,6 +42,7 @@ type Shard struct {
 	mu      sync.Mutex
 	index   int
 	dbs     []database
+	figures []figure // of dbs
 	lastLSN uint64
 	watches map[string][]*Watch
 	// stale has the names of watched keys that SWAPDB brought when they were overdue.
@@ -63,7 +68,7 @@ func NewSet(n, dbs int) *Set {
 	limits := ds.DefaultLimits()
 	s.limits.Store(&limits)
 	for i := range n {
-		sh := &Shard{index: i, dbs: make([]database, dbs)}
+		sh := &Shard{index: i, dbs: make([]database, dbs), figures: make([]figure, dbs)}
 		for d := range sh.dbs {
 			sh.dbs[d] = newDatabase()
 		}
@@ -121,6 +126,7 @@ func (s *Set) Replace(other *Set) {
 	for i, sh := range s.shards {
 		sh.dbs = other.shards[i].dbs
 	}
+	s.CountAll()
 }
 
 // ShardOf returns the shard that a key lives in.
@@ -178,6 +184,8 @@ type DBStats struct {
 	// AvgTTLMs is the mean of the times that the keys with a deadline still have,
 	// in milliseconds.
 	AvgTTLMs int64
+	// OverheadBytes is what of Set.Bytes is neither a key nor a value.
+	OverheadBytes int64
 }
 
 // Stats returns the figures of each database. The Tx holds every shard.
@@ -190,6 +198,7 @@ func (tx *Tx) Stats() []DBStats {
 			d := &sh.dbs[i]
 			n := d.deadlines.Len()
 			out[i].Keys += d.keys.Len()
+			out[i].OverheadBytes += d.overheadBytes()
 			out[i].Expires += n
 			if d.fields != nil {
 				out[i].FieldExpires += d.fields.Len()

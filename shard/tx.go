@@ -44,6 +44,9 @@ type Tx struct {
 	ready   []*Queue // of keys that have changed and are waited for, in that order
 	readyAt int      // how many of them NextReady has returned
 
+	grown     grown // where what is counted has changed, see memory.go
+	alsoGrown []grown
+
 	hits, misses int64 // values asked for since TakeLookups
 }
 
@@ -86,6 +89,7 @@ func (tx *Tx) Committed(lsn uint64) {
 	for _, i := range tx.held {
 		tx.set.shards[i].lastLSN = lsn
 	}
+	tx.publish()
 	if u := tx.undo; u != nil {
 		tx.undo = nil
 		tx.dirty(u.touched)
@@ -227,6 +231,7 @@ func (tx *Tx) record(sh *Shard, v op.Verb, key []byte, nargs int) {
 	if !unwatched(v) {
 		tx.touch(sh, key, wakes(v))
 	}
+	tx.grow(sh, tx.db)
 	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+2)
 	tx.commit.Arg(key)
 }
@@ -237,6 +242,7 @@ func (tx *Tx) recordSub(sh *Shard, v op.Verb, subcommand string, key []byte, nar
 	if tx.replay {
 		return
 	}
+	tx.grow(sh, tx.db)
 	tx.commit.Begin(v, tx.db, sh.index, tx.cause, nargs+3)
 	tx.commit.ArgString(subcommand)
 	tx.commit.Arg(key)

@@ -78,10 +78,12 @@ func (tx *Tx) Rollback() {
 	steps := tx.undo.steps
 	for i := len(steps) - 1; i >= 0; i-- {
 		steps[i].restore()
+		tx.grow(steps[i].sh, steps[i].db)
 	}
 	for sh, stale := range tx.undo.stale {
 		sh.stale = stale
 	}
+	tx.publish()
 	tx.undo = nil
 	tx.commit.Reset()
 	tx.forgetReady()

@@ -48,6 +48,7 @@ func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
 	tx.save(sh, key)
 	if !tx.replay {
 		tx.touch(sh, key, wakesAs(v.Object.Kind()))
+		tx.grow(sh, tx.db)
 		RebuildValue(&tx.commit, tx.db, sh.index, key, v, deadlineMs, nil)
 	}
 	e := d.keys.PutObject(key, v.Object)

@@ -10,6 +10,7 @@ import (
 type DeadlineIndex struct {
 	tree         *btree.BTreeG[deadline]
 	sumHi, sumLo uint64 // of the deadlines, in 128 bits
+	keyBytes     int    // of the copies of the keys
 }
 
 type deadline struct {
@@ -32,6 +33,25 @@ func NewDeadlineIndex() *DeadlineIndex {
 // Len returns the number of keys.
 func (x *DeadlineIndex) Len() int { return x.tree.Len() }
 
+// MemBytes estimates the memory of the index, in bytes, in constant time.
+func (x *DeadlineIndex) MemBytes() int { return orderedBytes*x.tree.Len() + x.keyBytes }
+
+// Recount is MemBytes by a walk over all keys.
+func (x *DeadlineIndex) Recount() (n int) {
+	x.Each(func(key []byte, _ int64) bool {
+		n += orderedBytes + len(key)
+		return true
+	})
+	return n
+}
+
+// At returns the key that has n others before it; n < Len. key is valid for as long as it is kept and must not be
+// modified.
+func (x *DeadlineIndex) At(n int) (key []byte, at int64) {
+	d, _ := x.tree.GetAt(n)
+	return viewBytes(d.key), d.at
+}
+
 // Mean returns the mean of the deadlines, 0 if there are none.
 func (x *DeadlineIndex) Mean() int64 {
 	n := uint64(x.tree.Len())
@@ -51,6 +71,7 @@ func (x *DeadlineIndex) Set(key []byte, old, new int64) {
 	var d deadline
 	if old != 0 {
 		d, _ = x.tree.Delete(deadline{old, viewString(key)})
+		x.keyBytes -= len(d.key)
 		var borrow uint64
 		x.sumLo, borrow = bits.Sub64(x.sumLo, uint64(d.at), 0)
 		x.sumHi -= borrow
@@ -63,6 +84,7 @@ func (x *DeadlineIndex) Set(key []byte, old, new int64) {
 	}
 	d.at = new
 	x.tree.Set(d)
+	x.keyBytes += len(d.key)
 	var carry uint64
 	x.sumLo, carry = bits.Add64(x.sumLo, uint64(new), 0)
 	x.sumHi += carry

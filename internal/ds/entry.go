@@ -230,6 +230,15 @@ func (e *Entry) bytes() int {
 	return n
 }
 
+// allBytes is bytes with the object.
+func (e *Entry) allBytes() int {
+	n := e.bytes()
+	if o := e.Object(); o != nil {
+		n += o.MemBytes()
+	}
+	return n
+}
+
 // Key returns the key. It is valid while the entry lives and must not be modified.
 func (e *Entry) Key() []byte { return e.keyBytes() }
 
@@ -268,9 +277,5 @@ func (e *Entry) Raw() bool { return e.room&flagRaw != 0 }
 
 // MemBytes estimates the memory of the entry, its key, its value and its share of the table, in bytes.
 func (e *Entry) MemBytes() int {
-	n := e.bytes() + slotShareBytes
-	if o := e.Object(); o != nil {
-		n += o.MemBytes()
-	}
-	return n
+	return e.allBytes() + slotShareBytes
 }

@@ -62,6 +62,12 @@ func TestEmptyKeyAndValue(t *testing.T) {
 	}
 }
 
+// counted returns what the table has counted for its entries.
+func counted(t *Table) int {
+	t.settle()
+	return t.bytes
+}
+
 // Keys and values of all lengths around the limit between inline and external, as strings and as objects.
 func TestBothKinds(t *testing.T) {
 	const long = 3 * maxInlineBytes
@@ -72,7 +78,7 @@ func TestBothKinds(t *testing.T) {
 			k, v := text[:keyBytes], text[100:][:valueBytes]
 			check := func(e *Entry, want string, obj Object) {
 				t.Helper()
-				if tab.Get(k) != e || !bytes.Equal(e.Key(), k) || string(e.Value()) != want || e.Object() != obj || e.Aux() != 5 || tab.bytes != e.bytes() {
+				if tab.Get(k) != e || !bytes.Equal(e.Key(), k) || string(e.Value()) != want || e.Object() != obj || e.Aux() != 5 || counted(tab) != e.allBytes() {
 					t.Fatalf("key of %d, value of %d: Key %.20q…, Value %.20q…, Object %v, Aux %d", keyBytes, valueBytes, e.Key(), e.Value(), e.Object(), e.Aux())
 				}
 				if inline := e.external() == nil; inline && e.bytes() > maxInlineBytes || inline && obj != nil {

@@ -17,8 +17,9 @@ type fieldDeadlines struct {
 
 const (
 	fieldDeadlinesBytes = 48
-	// orderedBytes is about what DeadlineIndex takes for a field.
-	orderedBytes = 56
+	// orderedBytes is about what a DeadlineIndex takes for each key beside its bytes: its place in a tree whose nodes
+	// are partly filled, and what the allocator rounds up.
+	orderedBytes = 44
 )
 
 func (d *fieldDeadlines) memBytes() int {
@@ -26,7 +27,7 @@ func (d *fieldDeadlines) memBytes() int {
 	case d == nil:
 		return 0
 	case d.order != nil:
-		return fieldDeadlinesBytes + orderedBytes*d.order.Len()
+		return fieldDeadlinesBytes + d.order.MemBytes()
 	}
 	return fieldDeadlinesBytes + 8*cap(d.at)
 }

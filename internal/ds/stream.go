@@ -30,6 +30,10 @@ type Stream struct {
 
 	groups      []*StreamGroup // by name
 	groupsOwner uint64         // the id of the stream that may write the slice
+	groupBytes  int            // of the groups, that of open as of when it was opened
+	// open is the group that MutableGroup returned last: groupBytes has openBytes for it, until settleGroup sees to it.
+	open      *StreamGroup
+	openBytes int
 }
 
 // streamNode is a block at its place: the id of its first entry, deleted or not.
@@ -90,6 +94,7 @@ func (s *Stream) Encoding() string { return encodingStream }
 
 // Fork implements Object in constant time.
 func (s *Stream) Fork() Object {
+	s.settleGroup()
 	f := *s
 	f.blocks = s.blocks.Copy()
 	s.id, f.id = lastStreamID.Add(1), lastStreamID.Add(1)
@@ -97,17 +102,14 @@ func (s *Stream) Fork() Object {
 }
 
 const (
-	streamBytes      = 176
+	streamBytes      = 208
 	streamBlockBytes = 80 + 36 // and its place in the tree
 )
 
 // MemBytes implements Object.
 func (s *Stream) MemBytes() int {
-	n := streamBytes + streamBlockBytes*s.blocks.Len() + s.bytes + 8*len(s.groups)
-	for _, g := range s.groups {
-		n += g.memBytes()
-	}
-	return n
+	s.settleGroup()
+	return streamBytes + streamBlockBytes*s.blocks.Len() + s.bytes + 8*len(s.groups) + s.groupBytes
 }
 
 // LastID returns the id that the next entry must be above.

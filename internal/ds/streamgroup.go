@@ -19,6 +19,7 @@ type StreamGroup struct {
 	// the order of the names.
 	consumers []*StreamConsumer
 	byName    []uint32
+	nameBytes int // of the consumers' names
 }
 
 // StreamConsumer is a consumer of a group.
@@ -60,11 +61,15 @@ const (
 )
 
 func (g *StreamGroup) memBytes() int {
-	n := streamGroupBytes + len(g.name) + streamConsumerBytes*len(g.byName) + pendingEntryBytes*g.pending.Len()
-	for _, at := range g.byName {
-		n += len(g.consumers[at].name)
+	return streamGroupBytes + len(g.name) + streamConsumerBytes*len(g.byName) + g.nameBytes + pendingEntryBytes*g.pending.Len()
+}
+
+// settleGroup counts what the open group has grown or shrunk by.
+func (s *Stream) settleGroup() {
+	if s.open != nil {
+		s.groupBytes += s.open.memBytes() - s.openBytes
+		s.open = nil
 	}
-	return n
 }
 
 // findGroup returns the index of a group, or the index at which to insert it.
@@ -105,6 +110,8 @@ func (s *Stream) MutableGroup(name []byte) *StreamGroup {
 		s.ownGroups()
 		s.groups[i], g = &c, &c
 	}
+	s.settleGroup()
+	s.open, s.openBytes = g, g.memBytes()
 	return g
 }
 
@@ -115,7 +122,9 @@ func (s *Stream) CreateGroup(name []byte, last StreamID, read int64) bool {
 		return false
 	}
 	s.ownGroups()
-	s.groups = slices.Insert(s.groups, i, &StreamGroup{owner: s.id, name: string(name), last: last, read: read, pending: newPending()})
+	g := &StreamGroup{owner: s.id, name: string(name), last: last, read: read, pending: newPending()}
+	s.groups = slices.Insert(s.groups, i, g)
+	s.groupBytes += g.memBytes()
 	return true
 }
 
@@ -123,6 +132,8 @@ func (s *Stream) CreateGroup(name []byte, last StreamID, read int64) bool {
 func (s *Stream) DestroyGroup(name []byte) bool {
 	i, ok := s.findGroup(name)
 	if ok {
+		s.settleGroup()
+		s.groupBytes -= s.groups[i].memBytes()
 		s.ownGroups()
 		s.groups = slices.Delete(s.groups, i, i+1)
 	}
@@ -184,6 +195,7 @@ func (g *StreamGroup) CreateConsumer(name []byte, nowMs int64) bool {
 		g.consumers = append(g.consumers, c)
 	}
 	g.byName = slices.Insert(g.byName, i, uint32(at))
+	g.nameBytes += len(name)
 	return true
 }
 
@@ -213,6 +225,7 @@ func (g *StreamGroup) DeleteConsumer(name []byte) (pending int, ok bool) {
 		return true
 	})
 	g.consumers[at] = nil
+	g.nameBytes -= len(name)
 	g.byName = slices.Delete(g.byName, i, i+1)
 	return c.pending.Len(), true
 }

@@ -37,7 +37,7 @@ type Table struct {
 	// chained says that a segment may have an over: otherwise a look-up does not read the heads of segments.
 	chained bool
 	count   int
-	bytes   int // of entries, objects not included
+	bytes   int // of entries with their objects, that of open as of when it was opened
 	// deepest counts the segments that use all depth bits: the directory cannot halve while there are any.
 	deepest int
 
@@ -45,6 +45,11 @@ type Table struct {
 	dirEpoch  uint64 // the epoch when dir was made or last found to be unshared
 	forkEpoch uint64 // what is of this epoch or older is shared with a fork for ever; 0 if there was none
 	views     []*Frozen
+
+	// open is the object that the table's owner may be changing: the one that Mutable or PutObject returned last. bytes
+	// has openBytes for it, until count sees to it.
+	open      Object
+	openBytes int
 }
 
 // NewTable returns an empty table.
@@ -53,9 +58,29 @@ func NewTable() *Table { return &Table{shift: 64, epoch: 1, dirEpoch: 1} }
 // Len returns the number of entries.
 func (t *Table) Len() int { return t.count }
 
-// MemBytes estimates the memory of the table with its keys and string values, in bytes; objects are not included.
+// MemBytes estimates the memory of the table with its keys and values, in bytes, in constant time. It is the sum of what
+// Entry.MemBytes says of each entry but for the table's own parts, of which an entry knows its share only.
 func (t *Table) MemBytes() int {
-	n := tableBytes + 8*len(t.dir) + t.bytes
+	t.settle()
+	return t.placesBytes() + t.bytes
+}
+
+// OverheadBytes is what of MemBytes is neither a key nor a value: heads of entries and places for them.
+func (t *Table) OverheadBytes() int { return t.placesBytes() + t.count*headBytes }
+
+// Recount is MemBytes by a walk over all entries.
+func (t *Table) Recount() int {
+	n := t.placesBytes()
+	t.Each(func(e *Entry) bool {
+		n += e.allBytes()
+		return true
+	})
+	return n
+}
+
+// placesBytes is what the table takes beside its entries.
+func (t *Table) placesBytes() int {
+	n := tableBytes + 8*len(t.dir)
 	if t.depth == 0 && t.dir != nil {
 		return n + segmentHeadBytes + (int(t.last)+1)*groupBytes
 	}
@@ -63,6 +88,24 @@ func (t *Table) MemBytes() int {
 }
 
 const tableBytes = 128
+
+// settle counts what the open object has grown or shrunk by. It is called before anything else is opened, or what is
+// counted is read: an object changes only while it is open.
+func (t *Table) settle() {
+	if t.open != nil {
+		t.bytes += t.open.MemBytes() - t.openBytes
+		t.open = nil
+	}
+}
+
+// opened returns an entry whose object, if it has one, may be changed from now on.
+func (t *Table) opened(e *Entry) *Entry {
+	if o := e.Object(); o != nil && o != t.open {
+		t.settle()
+		t.open, t.openBytes = o, o.MemBytes()
+	}
+	return e
+}
 
 // Get returns the entry of key, nil if there is none. It is for reading only.
 func (t *Table) Get(key []byte) *Entry {
@@ -104,7 +147,10 @@ func (t *Table) owns(h uint64, s *segment, i int) bool {
 // replace puts an entry that the table owns in the place of another one with the same key.
 func (t *Table) replace(s *segment, i int, e *Entry) {
 	at := s.slot(i)
-	t.bytes += e.bytes() - (*at).bytes()
+	if (*at).Object() != nil {
+		t.settle()
+	}
+	t.bytes += e.allBytes() - (*at).allBytes()
 	*at = e
 	s.owned |= 1 << i
 }
@@ -117,6 +163,9 @@ func (t *Table) Mutable(key []byte) *Entry {
 	if i >= 0 && !t.owns(h, s, i) {
 		e = e.copyShared()
 		t.replace(s, i, e)
+	}
+	if i >= 0 && e.external() != nil {
+		t.opened(e)
 	}
 	return e
 }
@@ -146,11 +195,11 @@ func (t *Table) PutObject(key []byte, obj Object) *Entry {
 	s, e, i := t.locateOwned(h, key)
 	if i < 0 {
 		t.insert(h, fresh)
-		return fresh
+		return t.opened(fresh)
 	}
 	// The slot is the table's, whoever has the entry that was in it.
 	t.replace(s, i, fresh.inherit(e))
-	return fresh
+	return t.opened(fresh)
 }
 
 // SetAux sets the number kept beside the value of an entry that Mutable, Put, PutObject or Resize returned.
@@ -185,7 +234,10 @@ func (t *Table) Delete(key []byte) *Entry {
 	if i < 0 {
 		return nil
 	}
-	t.bytes -= e.bytes()
+	if e.Object() != nil {
+		t.settle()
+	}
+	t.bytes -= e.allBytes()
 	if !t.owns(h, s, i) {
 		e = e.copyShared()
 	}
@@ -229,13 +281,13 @@ func (t *Table) Adopt(e *Entry) {
 
 func (t *Table) clear() {
 	t.dir, t.shift, t.depth, t.last, t.chained, t.deepest, t.dirEpoch = nil, 64, 0, 0, false, 0, t.epoch
-	t.count, t.bytes = 0, 0
+	t.count, t.bytes, t.open = 0, 0, nil
 }
 
 // insert adds an entry whose key is not in the table. The table owns it.
 func (t *Table) insert(h uint64, e *Entry) {
 	t.count++
-	t.bytes += e.bytes()
+	t.bytes += e.allBytes()
 	if t.dir == nil {
 		t.dir = []*segment{newSegment(0, 1, t.epoch)}
 		t.deepest = 1

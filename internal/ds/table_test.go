@@ -145,12 +145,12 @@ func checkTable(t *testing.T, tab *Table, want map[string]string) {
 					t.Fatalf("entry %q = %.40q, want %.40q (%v)", e.Key(), e.Value(), v, ok)
 				}
 				seen++
-				total += e.bytes()
+				total += e.allBytes()
 			}
 		}
 		at += n
 	}
-	if seen != len(want) || total != tab.bytes || deepest != tab.deepest {
+	if seen != len(want) || total != counted(tab) || deepest != tab.deepest {
 		t.Fatalf("entries %d, bytes %d, deepest %d; want %d, %d, %d", seen, total, deepest, len(want), tab.bytes, tab.deepest)
 	}
 }
