@@ -35,6 +35,7 @@ import (
 	"kevy/internal/engine"
 	"kevy/internal/exec"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 // ErrClosed answers the use of a closed DB.
@@ -80,6 +81,9 @@ func Open(dir string, options ...Option) (*DB, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if opt.MaxMemory.By == shard.EvictByUses {
+		store.Set().SetLFU(&shard.LFU{LogFactor: lfuLogFactor, DecayMinutes: lfuDecayMinutes})
 	}
 	db := &DB{store: store, exec: exec.New(all.Table(), store, opt.Logger, exec.Refusals{})}
 	db.closing, db.close = context.WithCancel(context.Background())

@@ -5,6 +5,7 @@ import (
 
 	"kevy/aof"
 	"kevy/internal/engine"
+	"kevy/shard"
 )
 
 // Option changes how a store is opened.
@@ -44,6 +45,48 @@ func WithLogger(l *slog.Logger) Option { return func(o *engine.Options) { o.Logg
 // zero Cursor. Commits do not pay for the feed then; opened with it again, the
 // store begins a new generation.
 func WithoutFeed() Option { return func(o *engine.Options) { o.NoFeed = true } }
+
+// MaxMemoryPolicy says which keys go where WithMaxMemory has set a bound: the policies of
+// the server's maxmemory-policy.
+type MaxMemoryPolicy int
+
+const (
+	// NoEviction lets no key go: commands that may need memory are answered with an
+	// error whose Code is "OOM".
+	NoEviction MaxMemoryPolicy = iota
+	// AllKeysLRU lets keys go that were not used for long, AllKeysLFU those that are
+	// used least, and AllKeysRandom any.
+	AllKeysLRU
+	AllKeysLFU
+	AllKeysRandom
+	// The Volatile ones let only keys go that expire; VolatileTTL those first that
+	// expire first. Where no such key is left, they are NoEviction.
+	VolatileLRU
+	VolatileLFU
+	VolatileRandom
+	VolatileTTL
+)
+
+// WithMaxMemory bounds what keys and values occupy, in bytes by the store's own count,
+// which is exact and falls at once when keys go; 0 is no bound. What goes beyond it
+// is a commit of its own, a DEL whose cause in the feed is that it was evicted.
+// The program's heap has more: garbage, and what a rewrite keeps of keys that change under it;
+// runtime/debug.SetMemoryLimit is the program's to set. The least recently used keys are
+// found by samples, as in Redis.
+func WithMaxMemory(bytes int64, policy MaxMemoryPolicy) Option {
+	return func(o *engine.Options) {
+		o.MaxMemory = engine.MaxMemory{Bytes: bytes, Evict: policy != NoEviction, Tenacity: engine.DefaultTenacity}
+		o.MaxMemory.Volatile = policy >= VolatileLRU
+		switch policy {
+		case AllKeysLFU, VolatileLFU:
+			o.MaxMemory.By = shard.EvictByUses
+		case AllKeysRandom, VolatileRandom:
+			o.MaxMemory.By = shard.EvictAtRandom
+		case VolatileTTL:
+			o.MaxMemory.By = shard.EvictByTTL
+		}
+	}
+}
 
 // WithDatabases sets the number of databases, 16 by default, at most 65536. Do
 // and Update begin in database 0; COPY, MOVE and SWAPDB reach the others. A
@@ -87,4 +130,7 @@ const (
 	feedMemoryBytes = 8 << 20
 	feedDiskBytes   = 1 << 30
 	feedHoldBytes   = 4 << 30
+	// How uses are counted where MaxMemoryPolicy asks for it: Redis's defaults.
+	lfuLogFactor    = 10
+	lfuDecayMinutes = 1
 )

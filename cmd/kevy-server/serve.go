@@ -66,7 +66,6 @@ func run(cfg *config.Config, log *slog.Logger, stdout io.Writer) error {
 		return err
 	}
 	warnOfExposure(cfg, log)
-	warnOfMaxMemory(cfg, log)
 	pid := pidFile{path: cfg.PIDFile.Load()}
 	if pid.path != "" {
 		pid.path = cfg.Path(pid.path)
@@ -102,17 +101,6 @@ func startFacts(cfg *config.Config) []any {
 
 func warnWithoutEffect(log *slog.Logger, s *config.Setting) {
 	log.Warn("this setting has no effect", "setting", s.Name, "value", s.Text(), "why", s.Why())
-}
-
-// warnOfMaxMemory answers those who set a bound while the server runs: they
-// count on it.
-func warnOfMaxMemory(cfg *config.Config, log *slog.Logger) {
-	cfg.OnChange(func() error {
-		if cfg.MaxMemoryBytes.Load() != 0 {
-			warnWithoutEffect(log, cfg.Lookup("maxmemory"))
-		}
-		return nil
-	}, &cfg.MaxMemoryBytes)
 }
 
 // repeatWindow is how long after a first signal others count for the same one:

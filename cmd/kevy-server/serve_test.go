@@ -107,7 +107,7 @@ func serverBinary(t *testing.T) string {
 func TestServe(t *testing.T) {
 	path, dir := serverBinary(t), filepath.Join(t.TempDir(), "new", "data")
 	p := start(t, strings.NewReader("maxclients 77\n"), nil, path,
-		"-", "--port", "0", "--dir", dir, "--pidfile", "kevy.pid", "--logfile", "kevy.log", "--maxmemory", "1gb")
+		"-", "--port", "0", "--dir", dir, "--pidfile", "kevy.pid", "--logfile", "kevy.log", "--hz", "20")
 	addr := strings.TrimPrefix(p.until(t, "listening on "), "listening on ")
 	conn, err := wire.Dial(addr)
 	if err != nil {
@@ -158,7 +158,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("the pid file stays: %v", err)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "kevy.log"))
-	for _, want := range []string{"msg=starting", "pid=" + strconv.Itoa(p.cmd.Process.Pid), "dir=" + dir, "appendfsync=everysec", "shards=16", "bind=127.0.0.1", "ready to accept connections", "address=" + addr, "this setting has no effect", "setting=maxmemory", "signal=terminated", "msg=closed"} {
+	for _, want := range []string{"msg=starting", "pid=" + strconv.Itoa(p.cmd.Process.Pid), "dir=" + dir, "appendfsync=everysec", "shards=16", "bind=127.0.0.1", "ready to accept connections", "address=" + addr, "this setting has no effect", "setting=hz", "signal=terminated", "msg=closed"} {
 		if !strings.Contains(string(log), want) {
 			t.Errorf("%q is not in the log: %v\n%s", want, err, log)
 		}
@@ -352,21 +352,5 @@ func TestExposure(t *testing.T) {
 	warnOfExposure(cfg, log)
 	if out.Len() != 0 {
 		t.Errorf("on loopback: %s", out)
-	}
-}
-
-func TestMaxMemoryIsSaidToHaveNoEffect(t *testing.T) {
-	cfg, log, out := settings(t)
-	warnOfMaxMemory(cfg, log)
-	for _, test := range []struct {
-		value string
-		warns int
-	}{{"1gb", 1}, {"0", 1}, {"5", 2}} {
-		if err := cfg.Set([]config.Pair{{Name: "maxmemory", Value: test.value}}); err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(out.String(), "setting=maxmemory"); n != test.warns {
-			t.Errorf("after %s: %d warnings\n%s", test.value, n, out)
-		}
 	}
 }

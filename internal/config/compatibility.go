@@ -91,9 +91,6 @@ func (c *Config) registerCompatibility() {
 	flag("aof-disable-auto-gc", false)
 
 	t.group = "Redis: memory and data"
-	integer("maxmemory-samples", 5, 1, maxInt32)
-	integer("maxmemory-eviction-tenacity", 10, 0, 100)
-	checked("maxmemory-clients", "0", "bytes with an optional unit, or a percentage of maxmemory", checkMemoryOrPercent).noEffect("each client has bounds of its own")
 	flag("lazyfree-lazy-eviction", false).noEffect("memory is returned in the background")
 	flag("lazyfree-lazy-expire", false).noEffect("memory is returned in the background")
 	flag("lazyfree-lazy-server-del", false).noEffect("memory is returned in the background")

@@ -69,6 +69,9 @@ type Config struct {
 	// Memory and encodings.
 	MaxMemoryBytes            Int // 0: no bound
 	MaxMemoryPolicy           Enum[EvictionPolicy]
+	MaxMemorySamples          Int
+	MaxMemoryTenacity         Int
+	MaxMemoryClients          Text // bytes, or a percentage of maxmemory; see ClientsLimit
 	LFULogFactor              Int
 	LFUDecayMinutes           Int
 	HashMaxListpackEntries    Int

@@ -92,3 +92,15 @@ func parseClientClass(word string) (ClientClass, bool) {
 	}
 	return 0, false
 }
+
+// ClientsLimit returns maxmemory-clients in bytes, 0 for no bound: a percentage is one of
+// maxmemory, and none where that is not bounded.
+func (c *Config) ClientsLimit() int64 {
+	text := c.MaxMemoryClients.Load()
+	if digits, percent := strings.CutSuffix(text, "%"); percent {
+		n, _ := strconv.ParseInt(digits, 10, 64) // it was checked
+		return int64(float64(c.MaxMemoryBytes.Load()) / 100 * float64(n))
+	}
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}

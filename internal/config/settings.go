@@ -112,12 +112,15 @@ func (c *Config) register() {
 	t.bytes(&c.FeedSnapshotLogBytes, "feed-snapshot-log-bytes", gib, 0, maxInt64, "Bytes of log written since the cut of a snapshot that are kept for its readers, and for a minute after; beyond them it ends. 0: no bound. With appendonly no they are kept in memory.").keep()
 
 	t.group = "Memory and encodings"
-	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory at which keys are evicted, or writes refused. 0: no bound.").
-		noEffect("memory is not bounded: nothing is evicted yet, and no write is refused for it; a start or CONFIG SET with a bound is logged as a warning")
+	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory above which keys are evicted, or writes refused. 0: no bound. What is compared with it is used_memory of INFO less mem_not_counted_for_evict: keys, values and clients as they are counted one by one, not the process's heap, so that it is exact and falls at once when keys go. Beyond it the process needs memory for the collector's work, for feed-backlog-bytes, and for what a rewrite or a snapshot keeps of keys that change under it.")
 	enum(t, &c.MaxMemoryPolicy, "maxmemory-policy", NoEviction, []Choice[EvictionPolicy]{
 		{"volatile-lru", VolatileLRU}, {"volatile-lfu", VolatileLFU}, {"volatile-random", VolatileRandom}, {"volatile-ttl", VolatileTTL},
 		{"allkeys-lru", AllKeysLRU}, {"allkeys-lfu", AllKeysLFU}, {"allkeys-random", AllKeysRandom}, {"noeviction", NoEviction},
-	}, "Which keys are evicted at maxmemory; nothing is yet. The lfu ones count uses, as OBJECT FREQ shows, in place of idle times.")
+	}, "Which keys are evicted at maxmemory: any, or only those that expire (volatile); by the time since the last use (lru), by how often they are used (lfu), by chance (random), or those first that expire next (ttl). With noeviction writes are refused that may need memory. The lfu ones count uses, as OBJECT FREQ shows, in place of idle times.")
+	t.int(&c.MaxMemorySamples, "maxmemory-samples", 5, 1, maxInt32, "Keys that are looked at for each that is evicted: more find older ones and take longer.")
+	t.int(&c.MaxMemoryTenacity, "maxmemory-eviction-tenacity", 10, 0, 100, "How long a command that finds too much in memory evicts before it runs, and leaves the rest to the background: 0 for not at all, 10 for half a millisecond, 15 % longer with each step beyond, 100 until it is done.")
+	c.MaxMemoryClients.form, c.MaxMemoryClients.check = "bytes with an optional unit, or a percentage of maxmemory", checkMemoryOrPercent
+	t.text(&c.MaxMemoryClients, "maxmemory-clients", "0", "Memory of all clients together, in bytes or as a percentage of maxmemory, at which the largest are disconnected. 0: no bound but those of each client.")
 	t.int(&c.LFULogFactor, "lfu-log-factor", 10, 0, maxInt32, "How much more seldom a count of uses grows the higher it is.")
 	t.int(&c.LFUDecayMinutes, "lfu-decay-time", 1, 0, maxInt32, "Minutes in which a count of uses falls by one. 0: it does not.")
 	t.alias(t.int(&c.HashMaxListpackEntries, "hash-max-listpack-entries", 512, 0, maxInt64, "Fields up to which a hash is packed."), "hash-max-ziplist-entries")

@@ -20,6 +20,7 @@ const (
 // startCron starts the goroutines that expire keys and tend the log.
 func (e *Engine) startCron() {
 	e.background.Go(e.expireLoop)
+	e.background.Go(e.evictLoop)
 	e.background.Go(e.tendLoop)
 }
 

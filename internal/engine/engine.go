@@ -57,6 +57,8 @@ type Options struct {
 	// Where the log needs a keyspace, Open fails with ErrNeedsKeyspace.
 	Divert  func(f *op.Frame) error
 	Rewrite RewriteRule
+	// MaxMemory bounds what keys occupy; the zero value is no bound.
+	MaxMemory MaxMemory
 	// Foreign runs a command that another server left in the log, on a Tx that
 	// holds every shard, records nothing and expires nothing.
 	Foreign func(tx *shard.Tx, args [][]byte) error
@@ -85,6 +87,7 @@ type Engine struct {
 	rule     atomic.Pointer[RewriteRule]
 	rewrites rewriteHistory
 	closing  atomic.Bool
+	evictor  evictor
 	digests  chan struct{} // holds one for each that is being taken
 	serve    atomic.Pointer[func(tx *shard.Tx) (after func())]
 

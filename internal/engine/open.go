@@ -89,6 +89,8 @@ func Open(opt Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.set.CountAll()
+	e.openEvictor(e.opt.MaxMemory)
 	e.openSnapshots()
 	e.report.Took = time.Since(start)
 	e.logReport()

@@ -10,6 +10,7 @@ import (
 // everything they changed is as it was, in memory and in the log. The replies
 // are in s.W; Settle says when the commit is safe.
 func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error) (err error) {
+	s.oom = !x.store.MakeRoom()
 	if err := x.store.Admit(); err != nil {
 		return misconf(err)
 	}
@@ -41,6 +42,9 @@ func (x *Executor) runHeld(s *Session, args [][]byte) {
 	spec, err := x.resolve(s, args)
 	if err == nil && spec.Flags&(command.Unlocked|command.NoMulti) != 0 {
 		err = resp.Errorf("ERR", "command '%s' is not allowed inside an update", spec.FullName())
+	}
+	if err == nil && s.oom && spec.Flags&command.DenyOOM != 0 {
+		err = ErrOOM
 	}
 	if err != nil {
 		x.reject(s, spec, args, err)

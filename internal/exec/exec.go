@@ -32,11 +32,11 @@ type Executor struct {
 	scripts  scripts
 }
 
-// New returns an executor. Where refusals name none to admit by, the two of this
-// package are asked: RefuseInMulti and RefuseUnlogged.
+// New returns an executor. Where refusals name none to admit by, those of this
+// package are asked: RefuseInMulti, RefuseOOM and RefuseUnlogged.
 func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals Refusals) *Executor {
 	if refusals.Admit == nil {
-		refusals.Admit = []Refusal{RefuseInMulti, RefuseUnlogged}
+		refusals.Admit = []Refusal{RefuseInMulti, RefuseOOM, RefuseUnlogged}
 	}
 	x := &Executor{table: table, store: store, log: log, refusals: refusals, stats: newStats(table), quick: quickCommands(table)}
 	x.SetWatch(Watch{SlowFrom: -1})

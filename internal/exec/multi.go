@@ -7,10 +7,10 @@ import (
 
 // transaction is the state between MULTI and EXEC.
 type transaction struct {
-	open    bool // commands are queued
-	running bool // EXEC runs them
-	aborted bool // one was refused: EXEC will be
-	writes  bool // one of them writes
+	open    bool          // commands are queued
+	running bool          // EXEC runs them
+	aborted bool          // one was refused: EXEC will be
+	flags   command.Flags // of all queued
 	queued  []queuedCommand
 	bytes   int
 }
@@ -47,7 +47,7 @@ func (s *Session) queue(spec *command.Spec, args [][]byte) {
 		kept[i] = flat[len(flat)-len(a) : len(flat) : len(flat)]
 	}
 	s.multi.queued = append(s.multi.queued, queuedCommand{spec, kept})
-	s.multi.writes = s.multi.writes || spec.Flags&command.Write != 0
+	s.multi.flags |= spec.Flags
 	s.multi.bytes += size + len(args)*pointerBytes
 }
 

@@ -13,9 +13,9 @@ type Refusal func(s *Session, spec *command.Spec, args [][]byte) *resp.Error
 // Refusals are the reasons not to run a command, in the order in which they are
 // asked.
 type Refusals struct {
-	// Admit is asked of what a client sends, before it is queued or run. The two of
+	// Admit is asked of what a client sends, before it is queued or run. Those of
 	// this package have a place in that order, which is the caller's to give:
-	// RefuseInMulti and RefuseUnlogged.
+	// RefuseInMulti, RefuseOOM and RefuseUnlogged.
 	Admit []Refusal
 	// Nested is asked again of each command within EXEC, when it is about to run,
 	// and of each that a script calls. Session.Context says which it is.
@@ -142,7 +142,7 @@ func RefuseUnlogged(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 	case spec.Flags&(command.MayReplicate|command.AllShards) == command.MayReplicate|command.AllShards:
 		// A script's writes are refused one by one, and wait for nothing: it waits here.
 		_ = s.x.store.Admit()
-	case spec.Flags&command.Write != 0, s.multi.writes && spec.Name == "exec":
+	case spec.Flags&command.Write != 0, s.multi.flags&command.Write != 0 && spec.Name == "exec":
 		if err := s.x.store.Admit(); err != nil {
 			return misconf(err)
 		}

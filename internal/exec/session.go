@@ -34,6 +34,7 @@ type Session struct {
 	// scripting: a script of this session runs, and what comes next is its call.
 	scripting bool
 	nested    *nested // of the session's scripts, nil before the first
+	oom       bool    // see RefuseOOM
 
 	lastLSN     uint64 // of the last commit
 	lastStreams []int  // its shard streams

@@ -111,6 +111,23 @@ func (s *Subscriber) over(waiting int64) bool {
 	return now.Sub(s.soft) > l.SoftFor
 }
 
+// Overdue cuts the subscriber off if it has been over the soft limit for too long: for
+// who looks at it while nobody publishes.
+func (s *Subscriber) Overdue() {
+	if s.waiting.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	over := !s.closed && s.over(s.waiting.Load())
+	if over {
+		s.close()
+	}
+	s.mu.Unlock()
+	if over {
+		s.cut()
+	}
+}
+
 // close drops what is queued, under mu.
 func (s *Subscriber) close() {
 	s.closed = true

@@ -25,6 +25,9 @@ type Runner interface {
 	LogScript(level int, text string)
 	// LogErr returns why the log cannot be written, nil if it can.
 	LogErr() error
+	// OutOfMemory reports whether memory is over maxmemory, and nothing could be
+	// evicted, as of when c's command was admitted.
+	OutOfMemory(c *command.Ctx) bool
 }
 
 // Family is the commands and what they share.
@@ -85,6 +88,10 @@ func (f *Family) start(c *command.Ctx, name string, function bool, flags Flags, 
 		}
 		if readOnly {
 			c.W.Error(resp.Errorf("ERR", "Can not execute a script with write flag using *_ro command."))
+			return nil, false
+		}
+		if flags&AllowOOM == 0 && f.runner.OutOfMemory(c) {
+			c.W.Error(resp.Errorf("OOM", "allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"))
 			return nil, false
 		}
 	}

@@ -143,6 +143,9 @@ func (s *Server) join(nc net.Conn) *client {
 	s.stats.connections.Add(1)
 	s.clients[c.id] = c
 	s.active.Add(1)
+	c.counted.Store(int64(c.state.totalBytes))
+	s.clientBytes.Add(int64(c.state.totalBytes))
+	s.store.Outside().Add(int64(c.state.totalBytes))
 	return c
 }
 
@@ -153,9 +156,13 @@ func (s *Server) leave(c *client) {
 	c.endMonitor()
 	c.endMessages()
 	c.es.Close()
+	c.uncountMemory()
 	s.mu.Lock()
 	s.admitted--
-	delete(s.clients, c.id)
+	if s.clients[c.id] == c {
+		s.countMessages(s.queuedBytes - c.queued)
+		delete(s.clients, c.id)
+	}
 	s.mu.Unlock()
 	s.active.Done()
 }

@@ -70,6 +70,9 @@ type client struct {
 	idleSince atomic.Int64 // on the server's clock; busy while commands run
 	blocked   atomic.Bool  // by the feed
 	unsent    atomic.Int64 // bytes of a large write that goes on
+	counted   atomic.Int64 // bytes that count against maxmemory, messages not included
+	queued    int64        // bytes of messages that do; guarded by srv.mu
+	noEvict   atomic.Bool  // maxmemory-clients does not end it
 	killed    atomic.Bool
 	ending    atomic.Bool // nothing is pushed any more once writeTimeout has passed
 
@@ -224,6 +227,9 @@ func (c *client) sendPart() bool {
 		if m := c.monitor.Load(); m != nil {
 			ok = ok && m.send()
 		}
+	}
+	if c.w.Len() > flushBytes {
+		c.publish() // others must know how large it is: it may take long
 	}
 	c.clock = c.srv.uptime()
 	ok = ok && c.send(c.w.Bytes())

@@ -49,6 +49,7 @@ func (c *client) publish() {
 		c.mu.Lock()
 		c.state = st
 		c.mu.Unlock()
+		c.countMemory(st.totalBytes)
 	}
 }
 

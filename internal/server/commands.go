@@ -45,7 +45,8 @@ func Commands() *command.Table { return newTable(&Server{scripts: script.New(nil
 // refusals are the reasons not to run a command, in the order of Redis.
 func (s *Server) refusals() exec.Refusals {
 	return exec.Refusals{
-		Admit: []exec.Refusal{s.refuseDebug, exec.RefuseBusy, exec.RefuseInMulti, exec.RefuseUnlogged, refuseSubscribed},
+		Admit:  []exec.Refusal{s.refuseDebug, exec.RefuseBusy, exec.RefuseInMulti, exec.RefuseOOM, exec.RefuseUnlogged, refuseSubscribed},
+		Nested: []exec.Refusal{exec.RefuseOOMInScript},
 	}
 }
 

@@ -32,11 +32,12 @@ func (s *Server) startCron() (stop func()) {
 			now, commands := s.uptime(), s.exec.Stats().Commands()
 			s.stats.sample(now, commands)
 			procs.look(now)
+			s.countQueued()
 			if now-slow < cronSlow {
 				continue
 			}
 			slow = now
-			s.stats.sawMemory(readMemory().used)
+			s.stats.sawMemory(s.usedMemory())
 			s.endIdle(now)
 			idle.giveBack(commands, s.stats.connections.Load()-int64(s.ConnectedClients()))
 		}

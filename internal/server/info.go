@@ -60,6 +60,8 @@ func (s *Server) ResetStats() {
 	s.stats.reset()
 	s.exec.Stats().Reset()
 	s.store.Set().ResetExpired()
+	s.store.Set().ResetEvicted()
+	s.store.ResetEvictionExceeded()
 }
 
 // Info implements admin.Server. The sections and fields are Redis's, in its
@@ -82,7 +84,7 @@ func (s *Server) Info(tx admin.InfoTx) []admin.Section {
 	return []admin.Section{
 		section("Server", s.infoServer),
 		section("Clients", s.infoClients),
-		section("Memory", s.infoMemory),
+		section("Memory", func(f *fields) { s.infoMemory(f, tx) }),
 		section("Persistence", s.infoPersistence),
 		section("Stats", s.infoStats),
 		section("Replication", s.infoReplication),
@@ -212,27 +214,35 @@ func (s *Server) infoClients(f *fields) {
 	f.num("clients_in_timeout_table", timed)
 }
 
-func (s *Server) infoMemory(f *fields) {
-	m := readMemory()
-	peak := s.stats.sawMemory(m.used)
+// usedMemory is what the server counts that it holds. Beyond it the process has garbage
+// that is not collected yet, and the log's window for readers of the feed.
+func (s *Server) usedMemory() int64 {
+	return s.store.CountedBytes() + s.store.LogStatus().UnwrittenBytes
+}
+
+func (s *Server) infoMemory(f *fields, tx admin.InfoTx) {
+	s.countQueued()
+	m, log := readMemory(), s.store.LogStatus()
+	used := s.store.CountedBytes() + log.UnwrittenBytes
+	peak := s.stats.sawMemory(used)
 	resident := residentBytes()
 	if resident == 0 {
 		resident = m.resident
 	}
-	clients := int64(0)
-	for _, c := range s.Clients() {
-		clients += int64(c.TotalBytes)
+	clients := s.clientBytes.Load()
+	overhead := s.startBytes + clients + log.UnwrittenBytes
+	for _, db := range tx.Stats() {
+		overhead += db.OverheadBytes
 	}
-	log := s.store.LogStatus()
-	overhead := min(s.startBytes+clients+log.MemoryBytes+log.UnwrittenBytes, m.used)
-	f.bytes("used_memory", m.used)
+	overhead = min(overhead, used)
+	f.bytes("used_memory", used)
 	f.bytes("used_memory_rss", resident)
 	f.bytes("used_memory_peak", peak)
-	f.percent("used_memory_peak_perc", m.used, peak)
+	f.percent("used_memory_peak_perc", used, peak)
 	f.num("used_memory_overhead", overhead)
 	f.num("used_memory_startup", s.startBytes)
-	f.num("used_memory_dataset", m.used-overhead)
-	f.percent("used_memory_dataset_perc", m.used-overhead, m.used-min(s.startBytes, m.used))
+	f.num("used_memory_dataset", used-overhead)
+	f.percent("used_memory_dataset_perc", used-overhead, used-min(s.startBytes, used))
 	f.num("allocator_allocated", m.used)
 	f.num("allocator_active", m.spans)
 	f.num("allocator_resident", m.resident)
@@ -251,9 +261,10 @@ func (s *Server) infoMemory(f *fields) {
 	f.num("allocator_rss_bytes", m.resident-m.spans)
 	f.ratio("rss_overhead_ratio", resident, m.resident)
 	f.num("rss_overhead_bytes", resident-m.resident)
-	f.ratio("mem_fragmentation_ratio", resident, m.used)
-	f.num("mem_fragmentation_bytes", resident-m.used)
-	f.zero("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
+	f.ratio("mem_fragmentation_ratio", resident, used)
+	f.num("mem_fragmentation_bytes", resident-used)
+	f.num("mem_not_counted_for_evict", log.UnwrittenBytes)
+	f.zero("mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
 	f.num("mem_clients_normal", clients)
 	f.zero("mem_cluster_links")
 	f.num("mem_aof_buffer", log.UnwrittenBytes)
@@ -324,8 +335,12 @@ func (s *Server) infoStats(f *fields) {
 	f.num("expired_subkeys", s.store.Set().ExpiredFields())
 	f.num("expired_keys", s.store.Set().Expired())
 	f.text("expired_stale_perc", "0.00")
-	f.zero("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys", "evicted_clients",
-		"total_eviction_exceeded_time", "current_eviction_exceeded_time")
+	f.zero("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds")
+	f.num("evicted_keys", s.store.Set().Evicted())
+	f.num("evicted_clients", s.stats.evicted.Load())
+	current, total := s.store.EvictionExceeded()
+	f.num("total_eviction_exceeded_time", total.Milliseconds())
+	f.num("current_eviction_exceeded_time", current.Milliseconds())
 	f.num("keyspace_hits", st.KeyspaceHits())
 	f.num("keyspace_misses", st.KeyspaceMisses())
 	f.num("pubsub_channels", int64(s.hub.Count(pubsub.Channels)))

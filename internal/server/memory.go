@@ -2,6 +2,7 @@ package server
 
 import (
 	"os"
+	"runtime"
 	"runtime/metrics"
 	"strconv"
 	"strings"
@@ -24,6 +25,13 @@ func readMemory() memoryUse {
 	bytes := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
 	return memoryUse{used: bytes(0), spans: bytes(0) + bytes(1), resident: bytes(2) - bytes(3)}
 }
+
+// startBytes returns what the program has in use before there is a store: it counts
+// against maxmemory, as in Redis.
+var startBytes = sync.OnceValue(func() int64 {
+	runtime.GC()
+	return readMemory().used
+})
 
 // residentBytes returns what of the process is in memory, 0 if it cannot be
 // told.

@@ -25,6 +25,7 @@ func engineOptions(cfg *config.Config, log *slog.Logger) engine.Options {
 		FeedMemoryBytes: cfg.FeedBacklogBytes.Load(), FeedDiskBytes: cfg.FeedRetentionBytes.Load(), FeedAgeMs: cfg.FeedRetentionMs.Load(),
 		FeedHoldBytes: cfg.FeedHoldMaxBytes.Load(),
 		Recover:       recoverMode(cfg), Rewrite: rewriteRule(cfg), Foreign: exec.RunForeign(all.Table()), Logger: log, Version: Version(),
+		MaxMemory:        maxMemory(cfg),
 		SnapshotMaxBytes: cfg.FeedSnapshotMaxBytes.Load(), SnapshotLogBytes: cfg.FeedSnapshotLogBytes.Load(),
 	}
 }
@@ -102,6 +103,8 @@ func (s *Server) watchConfig() error {
 	}
 	cfg.OnChange(slow, &cfg.BusyReplyThresholdMs)
 	cfg.OnChange(uses, &cfg.MaxMemoryPolicy, &cfg.LFULogFactor, &cfg.LFUDecayMinutes)
+	memory := func() error { s.boundMemory(); return nil }
+	cfg.OnChange(memory, &cfg.MaxMemoryBytes, &cfg.MaxMemoryPolicy, &cfg.MaxMemorySamples, &cfg.MaxMemoryTenacity, &cfg.MaxMemoryClients)
 	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
 	cfg.OnChange(s.watchCommands, &cfg.SlowlogMicros, &cfg.SlowlogMaxEntries, &cfg.LatencyMonitorMs, &cfg.LatencyTracking)
@@ -111,5 +114,5 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(func() error { return s.rebind(byTCP) }, &cfg.Bind, &cfg.Port)
 	cfg.OnChange(func() error { return s.rebind(byTLS) }, &cfg.Bind, &cfg.TLSPort)
 	cfg.OnChange(s.rebindHTTP, &cfg.Bind, &cfg.HTTPPort, &cfg.HTTPTLSPort)
-	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands())
+	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands(), memory())
 }

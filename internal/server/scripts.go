@@ -23,6 +23,8 @@ func (r scriptRunner) RunningScript() (command.RunningScript, bool) { return r.s
 
 func (r scriptRunner) LogErr() error { return r.s.store.LogErr() }
 
+func (r scriptRunner) OutOfMemory(c *command.Ctx) bool { return exec.OutOfMemory(c) }
+
 // LogScript writes what redis.log says. Verbose is between the levels that there
 // are, and is shown with those of debugging.
 func (r scriptRunner) LogScript(level int, text string) {

@@ -30,7 +30,7 @@ type Server struct {
 	exec  *exec.Executor
 
 	started    time.Time
-	startBytes int64 // of the heap, before there was a client
+	startBytes int64 // see startBytes
 	runID      string
 	replID     atomic.Pointer[string]
 	nextID     atomic.Uint64
@@ -51,7 +51,11 @@ type Server struct {
 
 	writeTimeout time.Duration
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// clientBytes is what clients occupy; at clientsLimit, unless 0, the largest go.
+	clientBytes, clientsLimit atomic.Int64
+	queuedBytes               int64 // of clientBytes: messages; guarded by mu
+
 	clients  map[uint64]*client // guarded by mu
 	admitted int                // connections that were let in and have not ended; guarded by mu
 	closed   bool               // guarded by mu
@@ -78,6 +82,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 		listeners.close()
 		return err
 	}
+	startBytes()
 	store, err := engine.Open(engineOptions(cfg, log))
 	if err != nil {
 		listeners.close()
@@ -101,11 +106,12 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 
 func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Server {
 	s := &Server{
-		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: readMemory().used, runID: newRunID(),
+		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: startBytes(), runID: newRunID(),
 		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
 		writeTimeout: writeTimeout, hub: pubsub.NewHub(),
 	}
 	s.replID.Store(&s.runID)
+	store.Outside().Store(s.startBytes)
 	s.setLimits()
 	s.scripts = script.New(scriptRunner{s})
 	s.exec = exec.New(s.commandTable(), store, log, s.refusals())

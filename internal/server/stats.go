@@ -12,6 +12,7 @@ type stats struct {
 	rejected      atomic.Int64
 	blocked       atomic.Int64
 	peakMemory    atomic.Int64
+	evicted       atomic.Int64 // clients
 
 	commandRate, inputRate, outputRate rate
 }
@@ -36,6 +37,7 @@ func (t *traffic) reset() {
 func (st *stats) reset() {
 	st.connections.Store(0)
 	st.rejected.Store(0)
+	st.evicted.Store(0)
 	st.input.reset()
 	st.output.reset()
 }

@@ -94,7 +94,10 @@ later answers as its own documentation says. Random commands run on both servers
 - **The log and the feed** have finer steps than Redis's append-only file: each is one change to one key
   ([ops.md](ops.md)). RENAME, MOVE and COPY write the value again, so they cost what it weighs.
 - **The version** that HELLO and INFO tell is 7.2.4, because clients choose by it what to use.
-- **Memory** has no bound yet: maxmemory is accepted and evicts nothing.
+- **Memory** is counted, not measured: used_memory of INFO, which maxmemory bounds, is what keys, values and clients occupy by a
+  count that is exact behind each command. The process has more: garbage that is not collected yet (allocator_allocated,
+  used_memory_rss) and the log's window for readers of the feed (kevy_log_memory). A command that only reads does not evict: the
+  background does. A key that is overdue when eviction finds it goes as expired.
 `
 
 const differencesTail = `
