@@ -83,7 +83,6 @@ func (s *State) attempt(l *lua.LState, fn lua.LValue, args []lua.LValue,
 		if !ok {
 			// gopher-lua's own limits, and its own faults. Closures may outlive
 			// what has failed: raise is what closes their variables.
-			println(fmt.Sprint(r))
 			e = s.caught(l, fmt.Sprint(r))
 		}
 		err = e.Object
