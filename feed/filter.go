@@ -169,6 +169,48 @@ func literalPrefix(pattern []byte) (prefix []byte, onlyStar bool) {
 	return prefix, false
 }
 
+// Keys is a set of keys that a filter selects by: those that begin with Prefix
+// and, unless it is nil, match the pattern Pattern; or, with Exact, Prefix alone.
+type Keys struct {
+	Prefix  []byte
+	Exact   bool
+	Pattern []byte
+}
+
+// Keys returns the sets of keys one of which a key must be in to pass; none if
+// every key passes. A set may hold more than what passes. Nobody may write to the
+// bytes.
+func (f *Filter) Keys() []Keys {
+	if f == nil {
+		return nil
+	}
+	sets := make([]Keys, 0, len(f.prefixes)+len(f.globs)+len(f.regexes))
+	for _, p := range f.prefixes {
+		sets = append(sets, Keys{Prefix: p})
+	}
+	for i := range f.globs {
+		g := &f.globs[i]
+		sets = append(sets, Keys{Prefix: g.prefix, Exact: !hasWildcard(g.pattern), Pattern: g.pattern})
+	}
+	for i := range f.regexes {
+		sets = append(sets, Keys{Prefix: f.regexes[i].prefix})
+	}
+	return sets
+}
+
+// hasWildcard reports whether a pattern matches more than its literal prefix.
+func hasWildcard(pattern []byte) bool {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*', '?', '[':
+			return true
+		case '\\':
+			i++
+		}
+	}
+	return false
+}
+
 // Selects reports whether there are filters beside the database.
 func (f *Filter) Selects() bool { return f.selectsKeys() || f.selectsValues() }
 

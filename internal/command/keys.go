@@ -183,6 +183,29 @@ func (ks *KeySpec) findKeyword(args [][]byte) int {
 	return 0
 }
 
+// ChannelUse is what a command does with channels, which its first arguments
+// name.
+type ChannelUse uint8
+
+const (
+	NoChannels           ChannelUse = iota
+	Publishes                       // to the first argument
+	Subscribes                      // to every argument
+	SubscribesToPatterns            // every argument is a pattern
+)
+
+// ChannelArgs returns the arguments, from the first behind the name on, that are
+// channels or patterns of channels.
+func (s *Spec) ChannelArgs(args [][]byte) [][]byte {
+	switch {
+	case s.Channels == NoChannels || len(args) < 2:
+		return nil
+	case s.Channels == Publishes:
+		return args[1:2]
+	}
+	return args[1:]
+}
+
 // FirstLastStep returns the key positions in the form of Redis before 7, zeros
 // if the command has no keys at fixed places.
 func (s *Spec) FirstLastStep() (first, last, step int) {

@@ -17,6 +17,8 @@ type Spec struct {
 	Flags    Flags
 	Category Category // beyond what the flags imply
 	Keys     []KeySpec
+	// Channels says which arguments are channels.
+	Channels ChannelUse
 	// Reach, if set, returns a key of every shard that the command may look into
 	// besides those of Keys, or all if that can be any. It may return more than
 	// the handler then needs, but nothing less.
@@ -182,6 +184,10 @@ func (s *Spec) Categories() Category {
 	}
 	return c
 }
+
+// CategoryNames returns the names of all categories, in the order of ACL CAT.
+// Nobody may write to them.
+func CategoryNames() []string { return categoryNames }
 
 // Names returns the categories as ACL CAT names them, with a leading '@'.
 func (c Category) Names() []string {

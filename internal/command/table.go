@@ -1,16 +1,22 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
 
 // Table finds commands by name.
 type Table struct {
-	byName map[string]*Spec
+	byName map[string]*Spec // under what they are called, which Rename changes
 	sorted []*Spec
 	len    int // subcommands included
+	// originals and original are byName and sorted before any was renamed.
+	originals map[string]*Spec
+	original  []*Spec
 }
 
 // NewTable returns a table of the families' commands. A Spec belongs to one
@@ -24,8 +30,71 @@ func NewTable(families ...[]*Spec) *Table {
 		}
 	}
 	sort.Slice(t.sorted, func(i, j int) bool { return t.sorted[i].Name < t.sorted[j].Name })
+	t.originals, t.original = maps.Clone(t.byName), slices.Clone(t.sorted)
 	return t
 }
+
+// The errors of Rename, in Redis's words.
+var (
+	ErrNoSuchCommand = errors.New("No such command in rename-command")
+	ErrNameTaken     = errors.New("Target command name already exists")
+	ErrLongName      = fmt.Errorf("a command's name has at most %d bytes", maxNameBytes)
+)
+
+// Rename calls a command by another name, or, if that is empty, by none: nobody
+// can then run it. Its Spec, and what ACL rules call it, stay. It must not be
+// called once the table is in use.
+func (t *Table) Rename(from, to string) error {
+	from, to = lowerASCII(from), lowerASCII(to)
+	s := t.byName[from]
+	switch {
+	case s == nil:
+		return ErrNoSuchCommand
+	case len(to) > maxNameBytes:
+		return ErrLongName
+	}
+	delete(t.byName, from)
+	if to == "" {
+		t.sorted = slices.DeleteFunc(t.sorted, func(have *Spec) bool { return have == s })
+		return nil
+	}
+	if t.byName[to] != nil {
+		t.byName[from] = s
+		return ErrNameTaken
+	}
+	t.byName[to] = s
+	return nil
+}
+
+// lowerASCII is strings.ToLower for names, whose other letters stay.
+func lowerASCII(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// Original returns the command or, as parent|sub, the subcommand that had that
+// name before any was renamed, nil if there is none.
+func (t *Table) Original(name string) *Spec {
+	parent, sub, is := strings.Cut(lowerASCII(name), "|")
+	s := t.originals[parent]
+	if !is || s == nil {
+		return s
+	}
+	for _, one := range s.Sub {
+		if one.Name == sub {
+			return one
+		}
+	}
+	return nil
+}
+
+// Originals is All as it was before any command was renamed.
+func (t *Table) Originals() []*Spec { return t.original }
 
 func (t *Table) add(s *Spec) {
 	if t.byName[s.Name] != nil || s.Name != strings.ToLower(s.Name) {

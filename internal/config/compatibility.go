@@ -127,12 +127,6 @@ func (c *Config) registerCompatibility() {
 	t.int(watchdog, "watchdog-period", 0, 0, maxInt32, "").noEffect("").hide()
 	integer("loading-process-events-interval-bytes", 2*mib, 1024, maxInt32).hide()
 
-	t.group = "Redis: access"
-	text("requirepass", "").defaultOnly("clients are not authenticated; bind the server to addresses that only they reach")
-	text("aclfile", "").startOnly().defaultOnly("clients are not authenticated; bind the server to addresses that only they reach")
-	choice("acl-pubsub-default", "resetchannels", "allchannels", "resetchannels")
-	integer("acllog-max-len", 128, 0, maxInt64)
-
 	t.group = "Redis: replication"
 	replicaof := t.words(new(Words), "replicaof", "", "").startOnly().defaultOnly("the server does not replicate another one")
 	t.alias(replicaof, "slaveof")

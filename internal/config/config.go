@@ -44,6 +44,12 @@ type Config struct {
 	Databases          Int
 	EnableDebugCommand Enum[Locality]
 
+	// Users.
+	RequirePass      Text // the default user's password as it was set last; empty: none
+	ACLFile          Text // empty: none; relative to Dir
+	ACLPubSubDefault Enum[ChannelDefault]
+	ACLLogMaxLen     Int
+
 	// The log.
 	AppendOnly               Bool
 	AppendFsync              Enum[Fsync]
@@ -95,6 +101,8 @@ type Config struct {
 	byName   map[string]*Setting // names and aliases in lower case; constant after New
 	file     string              // absolute path of the file read, or empty; constant after Load
 	given    []*Setting          // set by file or command line, in order; constant after Load
+	users    []Line              // constant after Load
+	renames  []Line              // constant after Load
 
 	mu    sync.Mutex // one change at a time; hooks run under it
 	hooks []hook     // guarded by mu
@@ -190,6 +198,28 @@ const (
 // FreePort reports whether a port of 0 stands for a free one. Where TLS or a Unix
 // socket lets clients in, it is none, as in Redis.
 func (c *Config) FreePort() bool { return c.TLSPort.Load() == 0 && c.UnixSocket.Load() == "" }
+
+// ChannelDefault is a value of acl-pubsub-default.
+type ChannelDefault int
+
+// The values of acl-pubsub-default.
+const (
+	ResetChannels ChannelDefault = iota // a new user hears no channel
+	AllChannels
+)
+
+// Line is a line that sets nothing in the registry.
+type Line struct {
+	Origin string // file and line, or the option, for errors
+	Words  []string
+}
+
+// Users returns the lines that define users, of file and command line in their
+// order. Nobody may write to them.
+func (c *Config) Users() []Line { return c.users }
+
+// Renames returns the lines that rename commands, of two words each.
+func (c *Config) Renames() []Line { return c.renames }
 
 // New returns the defaults.
 func New() *Config {

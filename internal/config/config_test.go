@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -146,6 +147,25 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// TestLines: what sets nothing in the registry is kept with where it stands.
+func TestLines(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kevy.conf")
+	if err := os.WriteFile(file, []byte("port 1\nuser alice on >pw ~*\nrename-command FLUSHALL \"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load([]string{file, "--user", "bob", "off", "--USER", "carol"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Line{{file + ":2", []string{"alice", "on", ">pw", "~*"}}, {"--user", []string{"bob", "off"}}, {"--USER", []string{"carol"}}}
+	if got := c.Users(); !reflect.DeepEqual(got, want) {
+		t.Errorf("users %v, want %v", got, want)
+	}
+	if got := c.Renames(); !reflect.DeepEqual(got, []Line{{file + ":3", []string{"FLUSHALL", ""}}}) {
+		t.Errorf("renames %v", got)
+	}
+}
+
 // TestFaults holds the texts that a person sees: where, what and what is allowed.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
@@ -167,12 +187,11 @@ func TestFaults(t *testing.T) {
 		{`bind "127.0.0.1`, nil, ":1: unbalanced quotes; a closing quote ends its word"},
 		{`logfile "a"b`, nil, ":1: unbalanced quotes"},
 		{"appendfsync sometimes", nil, `argument(s) must be one of the following: everysec, always, no`},
-		{"requirepass secret", nil, `:1: requirepass "secret" is not supported: clients are not authenticated`},
 		{"cluster-enabled yes", nil, `cluster-enabled "yes" is not supported: the server is not part of a cluster`},
 		{"daemonize yes", nil, "not supported: the server stays in the foreground"},
 		{"replicaof host 6379", nil, `replicaof "host 6379" is not supported`},
-		{"user default on", nil, ":1: user is not supported: there are no users"},
-		{"rename-command FLUSHALL x", nil, ":1: rename-command is not supported: commands cannot be renamed"},
+		{"user", nil, ":1: user takes a name and rules, got none; allowed: user name [rule …]"},
+		{"rename-command FLUSHALL", nil, `:1: rename-command takes two names, got 1: "FLUSHALL"; allowed: rename-command old new`},
 		{"include", nil, ":1: include takes one file name or pattern"},
 		{"port 1\ninclude /nonexistent/x.conf", nil, "kevy.conf:2: include /nonexistent/x.conf: the configuration file cannot be read: no such file or directory"},
 		{"include /", nil, ":1: include /: the configuration file cannot be read: it is a directory"},

@@ -38,15 +38,25 @@ func Load(args []string, stdin io.Reader) (*Config, error) {
 
 // notSettings are lines of a redis.conf that set nothing in the registry.
 var notSettings = map[string]string{
-	"rename-command": "commands cannot be renamed",
-	"user":           "there are no users: clients are not authenticated",
-	"loadmodule":     "there are no modules",
-	"sentinel":       "the server is not a sentinel",
+	"loadmodule": "there are no modules",
+	"sentinel":   "the server is not a sentinel",
 }
 
 func (c *Config) apply(d directive, applied map[*Setting]bool) error {
 	if why := notSettings[d.name]; why != "" {
 		return fmt.Errorf("%s is not supported: %s", d.name, why)
+	}
+	switch line := (Line{Origin: d.origin, Words: d.args}); {
+	case d.name == "user" && len(d.args) == 0:
+		return errors.New("user takes a name and rules, got none; allowed: user name [rule …]")
+	case d.name == "user":
+		c.users = append(c.users, line)
+		return nil
+	case d.name == "rename-command" && len(d.args) != 2:
+		return fmt.Errorf("rename-command takes two names, got %s; allowed: rename-command old new, with \"\" for new to have no such command", d.got())
+	case d.name == "rename-command":
+		c.renames = append(c.renames, line)
+		return nil
 	}
 	s := c.byName[d.name]
 	if s == nil {

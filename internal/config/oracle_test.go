@@ -19,7 +19,7 @@ var otherValues = map[string]string{
 	"bind":                              "redis-server would listen elsewhere",
 	"port":                              "redis-server would listen elsewhere",
 	"activedefrag":                      "depends on how redis-server was built",
-	"requirepass":                       "only the default",
+	"requirepass":                       "redis-server would want it from then on",
 	"cluster-announce-hostname":         "unchecked, as there is no cluster",
 	"cluster-port":                      "needs a cluster",
 	"maxclients":                        "depends on the limits of the process",

@@ -37,7 +37,7 @@ func (c *Config) register() {
 	t.text(&c.UnixSocket, "unixsocket", "", "Path of a Unix socket to listen on too, relative to dir. Empty: none. What an ended server left there is replaced.").startOnly()
 	c.UnixSocketPerm.form, c.UnixSocketPerm.check = "octal number, 0 to 777", checkOctal
 	t.text(&c.UnixSocketPerm, "unixsocketperm", "0", "Permissions of that socket. 0: as the umask has them.").startOnly()
-	t.bool(&c.ProtectedMode, "protected-mode", true, "Serve clients from this host only. Clients are not authenticated: with no, whoever reaches an address of bind is served.")
+	t.bool(&c.ProtectedMode, "protected-mode", true, "Serve clients from this host only, as long as the default user has no password. With no, whoever reaches an address of bind is served.")
 	t.int(&c.TimeoutSeconds, "timeout", 0, 0, maxInt32, "Seconds after which an idle client is disconnected. 0: never.")
 	t.int(&c.TCPKeepaliveSeconds, "tcp-keepalive", 300, 0, maxInt32, "Seconds between TCP keepalive probes. 0: none.")
 	t.int(&c.MaxClients, "maxclients", 10000, 1, math.MaxUint32, "Clients connected at once; more are refused.")
@@ -85,6 +85,15 @@ func (c *Config) register() {
 	enum(t, &c.EnableDebugCommand, "enable-debug-command", LocalityNo, []Choice[Locality]{
 		{"no", LocalityNo}, {"yes", LocalityYes}, {"local", LocalityLocal},
 	}, "Who may use DEBUG: nobody, everybody, or connections from this host.").startOnly()
+
+	t.group = "Users"
+	t.text(&c.RequirePass, "requirepass", "", "Password of the default user, who every connection is until it logs in as another. Empty: none is needed. ACL SETUSER, user lines and the aclfile can say otherwise later.")
+	c.ACLFile.form = "path"
+	t.text(&c.ACLFile, "aclfile", "", "File of users, relative to dir, which ACL LOAD reads and ACL SAVE writes; it must exist. Not together with user lines. Empty: none.").startOnly()
+	enum(t, &c.ACLPubSubDefault, "acl-pubsub-default", ResetChannels, []Choice[ChannelDefault]{
+		{"allchannels", AllChannels}, {"resetchannels", ResetChannels},
+	}, "Which channels a new user may publish and subscribe to unless its rules say so: all, or none.")
+	t.int(&c.ACLLogMaxLen, "acllog-max-len", 128, 0, maxInt64, "Entries that ACL LOG keeps.")
 
 	t.group = "Log"
 	t.bool(&c.AppendOnly, "appendonly", true, "Keep the data on disk. With no, the data and the feed are in memory only.").keep()

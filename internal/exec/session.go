@@ -21,11 +21,14 @@ type Session struct {
 	parker parker
 	parked atomic.Pointer[parked] // what the session waits as, nil: it does not
 	gone   atomic.Bool            // Abandon was called
-	tx     *shard.Tx
-	ctx    command.Ctx
-	db     int
-	multi  transaction
-	watch  *shard.Watch
+	// identity is who it acts for, nil where there are no users. The session's
+	// goroutine exchanges it.
+	identity atomic.Pointer[identity]
+	tx       *shard.Tx
+	ctx      command.Ctx
+	db       int
+	multi    transaction
+	watch    *shard.Watch
 
 	cached  cachedCommand
 	latest  *command.Spec // what came last, nil if it was no command
@@ -109,6 +112,9 @@ func (x *Executor) streamsOf(dst []int, c *op.Commit) []int {
 	}
 	return dst
 }
+
+// CommandName returns the name of the command that runs, as it was spelled.
+func (s *Session) CommandName() []byte { return s.ctx.Args[0] }
 
 // LastCommand returns the command that came last, refused or queued ones
 // included; nil if none came, or what came is no command.

@@ -55,7 +55,7 @@ func (s *Server) admit(conn redcon.Conn) bool {
 
 // isForeign reports whether protected-mode keeps a peer out.
 func (s *Server) isForeign(nc net.Conn) bool {
-	return s.cfg.ProtectedMode.Load() && !isLocal(nc.RemoteAddr()) // nobody has a password
+	return s.localOnly() && !isLocal(nc.RemoteAddr())
 }
 
 // turnAway forgets a connection that was admitted and becomes no client.
@@ -64,6 +64,10 @@ func (s *Server) turnAway() {
 	s.admitted--
 	s.mu.Unlock()
 }
+
+// localOnly reports whether those from elsewhere are kept out: protected-mode does
+// as long as no password does.
+func (s *Server) localOnly() bool { return s.cfg.ProtectedMode.Load() && !s.users.NeedsPassword() }
 
 func (s *Server) refuse(nc net.Conn, text string) {
 	s.stats.rejected.Add(1)
@@ -132,6 +136,8 @@ func (s *Server) join(nc net.Conn) *client {
 	c.r = resp.NewReader(&c.input, *c.limits)
 	c.w = resp.NewWriter(2)
 	c.es = s.exec.NewSession(c, c.w)
+	c.es.Begin(s.users)
+	c.holdToLimits()
 	c.state = c.look()
 	c.idleSince.Store(int64(c.joined))
 	s.mu.Lock()

@@ -164,10 +164,7 @@ func (c *client) fill() bool {
 	c.clock = 0
 	c.r.Shrink()
 	c.publish()
-	if limits := c.srv.limits.Load(); limits != c.limits {
-		c.limits = limits
-		c.r.SetLimits(*limits)
-	}
+	c.holdToLimits()
 	had, before := c.r.Buffered(), c.input.bytes
 	c.idleSince.Store(int64(now))
 	err := c.r.Fill()

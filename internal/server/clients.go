@@ -83,6 +83,9 @@ func (c *client) describe() connection.Client {
 	if c.blocked.Load() || c.es.Parked() {
 		cl.Flags |= connection.Blocked
 	}
+	if u := c.es.User(); u != nil {
+		cl.User = u.Name()
+	}
 	if st.latest != nil {
 		cl.LastCommand = st.latest.FullName()
 	}
@@ -159,6 +162,8 @@ func (c *client) Reset() {
 	c.srv.hub.Leave(c.channels)
 	c.endMonitor()
 	c.es.Reset()
+	c.es.Begin(c.srv.users)
+	c.holdToLimits()
 	c.SetName("")
 }
 

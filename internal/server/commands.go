@@ -3,6 +3,7 @@ package server
 import (
 	"kevy/feed"
 	"kevy/internal/command"
+	"kevy/internal/command/acl"
 	"kevy/internal/command/admin"
 	"kevy/internal/command/all"
 	"kevy/internal/command/changes"
@@ -32,8 +33,9 @@ func (s *Server) commandTable() *command.Table {
 func newTable(s *Server, source *feed.Source, store changes.Store) *command.Table {
 	var table *command.Table
 	table = command.NewTable(
-		all.Data(), exec.Commands(), connection.Commands(s), changes.Commands(source, store, &s.subscribers),
-		pubsub.Commands(s.hub), s.scripts.Commands(), admin.Commands(s, func() *command.Table { return table }),
+		all.Data(), exec.Commands(), connection.Commands(s), acl.Commands(s, func() *command.Table { return table }),
+		changes.Commands(source, store, &s.subscribers), pubsub.Commands(s.hub), s.scripts.Commands(),
+		admin.Commands(s, func() *command.Table { return table }),
 	)
 	return table
 }
@@ -45,8 +47,11 @@ func Commands() *command.Table { return newTable(&Server{scripts: script.New(nil
 // refusals are the reasons not to run a command, in the order of Redis.
 func (s *Server) refusals() exec.Refusals {
 	return exec.Refusals{
-		Admit:  []exec.Refusal{s.refuseDebug, exec.RefuseBusy, exec.RefuseInMulti, exec.RefuseOOM, exec.RefuseUnlogged, refuseSubscribed},
-		Nested: []exec.Refusal{exec.RefuseOOMInScript},
+		Admit: []exec.Refusal{
+			s.refuseDebug, exec.RefuseUnauthenticated, exec.RefuseInMulti, exec.RefuseForbidden, exec.RefuseBusy, exec.RefuseOOM,
+			exec.RefuseUnlogged, refuseSubscribed,
+		},
+		Nested: []exec.Refusal{exec.RefuseForbidden, exec.RefuseOOMInScript},
 	}
 }
 

@@ -108,6 +108,7 @@ func (s *Server) watchConfig() error {
 	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
 	cfg.OnChange(s.watchCommands, &cfg.SlowlogMicros, &cfg.SlowlogMaxEntries, &cfg.LatencyMonitorMs, &cfg.LatencyTracking)
+	cfg.OnChange(func() error { s.users.SetPassword(cfg.RequirePass.Load()); return nil }, &cfg.RequirePass)
 	cfg.OnChange(s.checkMaxClients, &cfg.MaxClients)
 	cfg.OnChange(s.loadTLS, &cfg.TLSPort, &cfg.HTTPTLSPort, &cfg.TLSCertFile, &cfg.TLSKeyFile, &cfg.TLSKeyFilePass, &cfg.TLSCACertFile,
 		&cfg.TLSCACertDir, &cfg.TLSAuthClients, &cfg.TLSProtocols, &cfg.TLSCiphers, &cfg.TLSCipherSuites, &cfg.TLSSessionCaching)

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kevy/internal/acl"
+	"kevy/internal/command"
 	"kevy/internal/command/changes"
 	"kevy/internal/config"
 	"kevy/internal/engine"
@@ -46,8 +48,14 @@ type Server struct {
 	hub         *pubsub.Hub
 	watch       watch
 	scripts     *script.Family
-	limits      atomic.Pointer[resp.Limits] // of what clients send
-	pacer       pacer
+	users       *acl.Users
+	userFile    sync.Mutex // held while aclfile is read or written
+	// subscribeSpec and sinceSpec are those of CHANGES, by which readers of the feed
+	// are judged that come another way.
+	subscribeSpec, sinceSpec *command.Spec
+
+	limits atomic.Pointer[resp.Limits] // of what clients send
+	pacer  pacer
 
 	writeTimeout time.Duration
 
@@ -94,8 +102,11 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 			err = cerr
 		}
 	}()
-	s := newServer(cfg, log, store)
-	if err := s.watchConfig(); err != nil {
+	s, err := newServer(cfg, log, store)
+	if err == nil {
+		err = s.watchConfig()
+	}
+	if err != nil {
 		listeners.close()
 		web.close()
 		return err
@@ -104,7 +115,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 	return s.serve(ctx, listeners, ready)
 }
 
-func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Server {
+func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: startBytes(), runID: newRunID(),
 		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
@@ -114,8 +125,16 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) *Serv
 	store.Outside().Store(s.startBytes)
 	s.setLimits()
 	s.scripts = script.New(scriptRunner{s})
-	s.exec = exec.New(s.commandTable(), store, log, s.refusals())
-	return s
+	table := s.commandTable()
+	if err := renameCommands(cfg, table); err != nil {
+		return nil, err
+	}
+	if err := s.openUsers(table); err != nil {
+		return nil, err
+	}
+	s.subscribeSpec, s.sinceSpec = table.Original("changes|subscribe"), table.Original("changes|since")
+	s.exec = exec.New(table, store, log, s.refusals())
+	return s, nil
 }
 
 func newRunID() string {

@@ -67,8 +67,10 @@ func startWith(t testing.TB, with setup) *instance {
 		listeners.close()
 		t.Fatal(err)
 	}
-	in.Server = newServer(cfg, log, store)
-	if err := in.watchConfig(); err != nil {
+	if in.Server, err = newServer(cfg, log, store); err == nil {
+		err = in.watchConfig()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if with.server != nil {
@@ -182,7 +184,7 @@ func (l *safeLog) String() string {
 // scriptFiles are the scripts of the commands that need a server.
 func scriptFiles(t *testing.T) []string {
 	var files []string
-	for dir, atLeast := range map[string]int{"../command/connection": 7, "../command/admin": 11, "../command/pubsub": 4, "../exec": 5} {
+	for dir, atLeast := range map[string]int{"../command/connection": 7, "../command/admin": 11, "../command/pubsub": 4, "../command/acl": 2, "../exec": 5} {
 		found, err := script.Find(dir, "testdata/*.txt")
 		if err != nil || len(found) < atLeast {
 			t.Fatalf("%d scripts in %s: %v", len(found), dir, err)

@@ -28,7 +28,7 @@ var levels = []level{
 	3: {packages: []string{"internal/engine", "internal/command"}},
 	4: {
 		packages: []string{"internal/command/*", "internal/acl", "internal/pubsub", "internal/script", "internal/script/*", "internal/rdb", "internal/config", "internal/metrics"},
-		shared:   []string{"kevy/internal/config", "kevy/internal/rdb", "kevy/internal/pubsub", "kevy/internal/metrics", "kevy/internal/script/lualib"},
+		shared:   []string{"kevy/internal/acl", "kevy/internal/config", "kevy/internal/rdb", "kevy/internal/pubsub", "kevy/internal/metrics", "kevy/internal/script/lualib"},
 		banned:   []string{"kevy/internal/engine", "net"},
 	},
 	5: {packages: []string{"internal/command/all", "internal/exec", "internal/repl", "internal/transfer", "internal/feedhttp"}, banned: []string{"kevy/internal/script"}},

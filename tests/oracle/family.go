@@ -40,6 +40,7 @@ var families = []*family{
 	&zsetFamily,
 	&streamFamily,
 	&connectionFamily,
+	&aclFamily,
 	&serverFamily,
 	&dumpFamily,
 	&blockingFamily,

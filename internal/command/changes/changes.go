@@ -42,6 +42,30 @@ type Session interface {
 	LastWrite() (lsn uint64, streams []int)
 }
 
+// judge is a session whose user may not be allowed to read every key.
+type judge interface {
+	// MayRead returns why the user must not be shown what a filter passes, nil if it
+	// may.
+	MayRead(spec *command.Spec, args [][]byte, f *feed.Filter) *resp.Error
+}
+
+// mayRead reports whether the session may be shown what the filter passes, nil for
+// everything; an error was replied if not.
+func mayRead(c *command.Ctx, f *feed.Filter) bool {
+	err := readRefusal(c, f)
+	if err != nil {
+		c.W.Error(err)
+	}
+	return err == nil
+}
+
+func readRefusal(c *command.Ctx, f *feed.Filter) *resp.Error {
+	if j, ok := c.Session.(judge); ok {
+		return j.MayRead(c.Spec, c.Args, f)
+	}
+	return nil
+}
+
 // family is what the handlers share.
 type family struct {
 	source *feed.Source
@@ -79,6 +103,7 @@ func (f *family) changes() *command.Spec {
 	hold := alone(sub("hold", -3, "<SET name stream generation offset [EPOCH n] | DEL name [stream] | LIST>",
 		"Keeps the log from a consumer's cursor on, gives it up, or lists who does.", "O(1); LIST: O(N) for N holds", f.hold))
 	hold.Flags &^= command.ReadOnly
+	hold.Category = command.CatDangerous // it may fill the disk
 	return &command.Spec{
 		Name: "changes", Arity: -2, Group: "feed", Since: "0.1.0", Complexity: "Depends on the subcommand.",
 		Summary: "Commands of the change feed.", Differences: "Redis has nothing like it.",
@@ -189,7 +214,7 @@ func (f *family) last(c *command.Ctx) {
 
 func (f *family) get(c *command.Ctx) {
 	stream, at, ok := f.cursor(c, 2)
-	if !ok {
+	if !ok || !mayRead(c, nil) {
 		return
 	}
 	var b feed.Batch

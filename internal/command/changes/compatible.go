@@ -39,6 +39,16 @@ func (f *family) compatible() []*command.Spec {
 			Complexity: "O(N) for N keys of the database", Syntax: "prefix",
 			Summary: "Answers how many keys begin with a prefix, and how many of those expire.",
 			Run: func(c *command.Ctx) {
+				var filter feed.Filter
+				if len(c.Args[1]) > 0 {
+					if err := filter.AddPrefix(c.Args[1]); err != nil {
+						c.W.Error(feed.ReplyError(err))
+						return
+					}
+				}
+				if !mayRead(c, &filter) {
+					return
+				}
 				keys, expires := c.Tx.PrefixStats(c.Args[1])
 				c.W.Array(2)
 				c.W.Int(int64(keys))
@@ -83,6 +93,9 @@ func (f *family) readShard(c *command.Ctx) {
 	}
 	if err := a.Err(); err != nil {
 		c.W.Error(err)
+		return
+	}
+	if !mayRead(c, &filter) {
 		return
 	}
 	var b feed.Batch

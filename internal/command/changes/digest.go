@@ -34,6 +34,9 @@ func (f *family) digest(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
+	if !mayRead(c, &filter) {
+		return
+	}
 	// A scan takes long: what was answered before is sent, and it ends when nobody
 	// waits for it any more.
 	ctx, done, ok := c.Session.(Session).Block()

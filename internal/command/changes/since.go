@@ -28,6 +28,9 @@ func (f *family) since(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
+	if !mayRead(c, &o.Filter) {
+		return
+	}
 	req := o.Request(stream, at)
 	req.Block = block
 	var b feed.Batch
@@ -35,6 +38,9 @@ func (f *family) since(c *command.Ctx) {
 	if err := f.read(c, &req, &b); err != nil {
 		c.W.Error(feed.ReplyError(err))
 		return
+	}
+	if block > 0 && !mayRead(c, &o.Filter) {
+		return // as long as it waited much may have changed
 	}
 	writeBatch(c, &b, o.Meta)
 }

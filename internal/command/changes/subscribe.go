@@ -68,6 +68,9 @@ func (f *family) subscribe(c *command.Ctx) {
 		c.W.Error(resp.Errorf("ERR", "already subscribed to stream '%s'", s.name))
 		return
 	}
+	if !mayRead(c, &o.Filter) {
+		return
+	}
 	s.req, s.meta, s.filtered = o.Request(stream, at), o.Meta, o.Filter.Selects()
 	if err := s.prepare(snap); err != nil {
 		c.W.Error(feed.ReplyError(err))
@@ -75,6 +78,12 @@ func (f *family) subscribe(c *command.Ctx) {
 	}
 	s.company = f.companies.join(s)
 	subs.add(s)
+	// Rights that change from now on find the subscription; those that changed since
+	// they were asked did not.
+	if err := readRefusal(c, &o.Filter); err != nil {
+		c.Session.(Session).Abort(err)
+		return
+	}
 	c.W.Push(4)
 	c.W.BulkString("changes-subscribe")
 	c.W.BulkString(s.name)

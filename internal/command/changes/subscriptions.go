@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"kevy/feed"
 )
 
 // Outlet is the way out of a connection, which replies and messages share: one
@@ -78,6 +80,14 @@ func (l *Subscriptions) find(stream int) *subscription {
 		}
 	}
 	return nil
+}
+
+// Every reports whether ok holds for the filter of each subscription. Any goroutine
+// may ask.
+func (l *Subscriptions) Every(ok func(f *feed.Filter) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.ContainsFunc(l.list, func(s *subscription) bool { return !ok(s.req.Filter) })
 }
 
 // streams returns the streams subscribed to, in the order of subscribing.

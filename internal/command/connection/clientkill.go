@@ -22,12 +22,13 @@ type killFilter struct {
 	id          uint64
 	addr, laddr *string
 	kind        clientType
+	user        *string
 	skipMe      bool
 }
 
 func (f *killFilter) matches(cl *Client) bool {
 	return (f.id == 0 || cl.ID == f.id) && (f.addr == nil || cl.Addr == *f.addr) && (f.laddr == nil || cl.LAddr == *f.laddr) &&
-		(f.kind == typeAny || f.kind == cl.kind())
+		(f.kind == typeAny || f.kind == cl.kind()) && (f.user == nil || cl.User == *f.user)
 }
 
 func runKill(c *command.Ctx, srv Server) {
@@ -40,7 +41,7 @@ func runKill(c *command.Ctx, srv Server) {
 		c.W.OK()
 		return
 	}
-	f, err := parseKill(c)
+	f, err := parseKill(c, srv)
 	if err != nil {
 		c.W.Error(err)
 		return
@@ -48,7 +49,7 @@ func runKill(c *command.Ctx, srv Server) {
 	c.W.Int(int64(kill(c, srv, f)))
 }
 
-func parseKill(c *command.Ctx) (*killFilter, *resp.Error) {
+func parseKill(c *command.Ctx, srv Server) (*killFilter, *resp.Error) {
 	f := &killFilter{skipMe: true}
 	a := c.Scan(2)
 	for a.More() {
@@ -76,10 +77,11 @@ func parseKill(c *command.Ctx) (*killFilter, *resp.Error) {
 			addr := string(value)
 			f.laddr = &addr
 		case command.EqualFold(option, "USER"):
-			// The default user is the only one.
-			if string(value) != "default" {
+			name := string(value)
+			if !srv.HasUser(name) {
 				return nil, resp.Errorf("ERR", "No such user '%s'", command.CText(value))
 			}
+			f.user = &name
 		case command.EqualFold(option, "SKIPME") && command.EqualFold(value, "YES"):
 			f.skipMe = true
 		case command.EqualFold(option, "SKIPME") && command.EqualFold(value, "NO"):

@@ -30,6 +30,7 @@ type Client struct {
 	Unsent                            int // replies that wait for the client to read
 	TotalBytes                        int
 	LastCommand                       string // empty: none yet
+	User                              string
 	Proto                             int
 	LibName                           string
 	LibVersion                        string
@@ -79,8 +80,15 @@ func (cl *Client) appendTo(b *strings.Builder) {
 		cl.ID, cl.Addr, cl.LAddr, cl.FD, cl.Name, cl.AgeSec, cl.IdleSec, cl.Flags, cl.DB, cl.Channels, cl.Patterns, cl.ShardChannels, cl.Multi)
 	fmt.Fprintf(b, " qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d",
 		cl.QueryBytes, cl.QueryFree, cl.ArgBytes, cl.MultiBytes, cl.ReplySize, cl.ReplySize, cl.Gathered, unsentBlocks, cl.Unsent, cl.TotalBytes)
-	fmt.Fprintf(b, " events=%s cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
-		events, cmd, cl.Proto, cl.LibName, cl.LibVersion)
+	fmt.Fprintf(b, " events=%s cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		events, cmd, cl.User, cl.Proto, cl.LibName, cl.LibVersion)
+}
+
+// Line returns the client's line of CLIENT LIST.
+func (cl *Client) Line() string {
+	var b strings.Builder
+	cl.appendTo(&b)
+	return b.String()
 }
 
 func clientList(srv Server) *command.Spec {

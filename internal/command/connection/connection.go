@@ -23,6 +23,10 @@ type Conn interface {
 	Describe() Client
 	// Reset puts the connection into the state of a new one.
 	Reset()
+	// Authenticate logs the connection in and reports whether it could; LoggedIn,
+	// whether it has, or need not when it began.
+	Authenticate(name, password []byte) bool
+	LoggedIn() bool
 	// HangUp ends the connection after the replies so far.
 	HangUp()
 }
@@ -43,6 +47,8 @@ type Server interface {
 	// Clients returns every connection in the order of their ids, as of when
 	// each last waited for input.
 	Clients() []Client
+	// HasUser reports whether there is a user with that name.
+	HasUser(name string) bool
 	// Kill ends another connection and reports whether there was one.
 	Kill(id uint64) bool
 	// Unblock ends the wait of a connection's command, as its timeout would or

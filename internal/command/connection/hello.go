@@ -25,6 +25,9 @@ func hello(srv Server) *command.Spec {
 	}
 }
 
+var errHelloFirst = resp.Errorf("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option "+
+	"can be used to authenticate the client and select the RESP protocol version at the same time")
+
 func runHello(c *command.Ctx, srv Server) {
 	proto := c.W.Proto()
 	a := c.Scan(1)
@@ -45,10 +48,7 @@ func runHello(c *command.Ctx, srv Server) {
 		option := a.Bytes()
 		switch {
 		case command.EqualFold(option, "AUTH") && a.Len() >= 2:
-			// The default user, who has no password, is the only one.
-			user := a.Bytes()
-			a.Bytes()
-			if string(user) != "default" {
+			if !conn(c).Authenticate(a.Bytes(), a.Bytes()) {
 				c.W.Error(resp.Errorf("WRONGPASS", "invalid username-password pair or user is disabled."))
 				return
 			}
@@ -63,6 +63,10 @@ func runHello(c *command.Ctx, srv Server) {
 			c.W.Error(resp.Errorf("ERR", "Syntax error in HELLO option '%s'", command.CText(option)))
 			return
 		}
+	}
+	if !conn(c).LoggedIn() {
+		c.W.Error(errHelloFirst)
+		return
 	}
 	c.W.SetProto(proto)
 	w := c.W

@@ -161,7 +161,24 @@ type sorting struct {
 	destination       []byte
 }
 
-func parseSorting(a *command.Args, stores bool) (s sorting) {
+// reader is a session whose user may not be allowed to read every key.
+type reader interface {
+	ReadsEveryKey(spec *command.Spec, args [][]byte) bool
+}
+
+// readsEveryKey reports whether the session may read what BY and GET name, which
+// are no arguments that its rights could be asked for.
+func readsEveryKey(c *command.Ctx) bool {
+	r, ok := c.Session.(reader)
+	return !ok || r.ReadsEveryKey(c.Spec, c.Args)
+}
+
+var (
+	errMayNotBy  = resp.Errorf("ERR", "BY option of SORT denied due to insufficient ACL permissions.")
+	errMayNotGet = resp.Errorf("ERR", "GET option of SORT denied due to insufficient ACL permissions.")
+)
+
+func parseSorting(c *command.Ctx, a *command.Args, stores bool) (s sorting) {
 	s.count = -1
 	for a.More() {
 		switch {
@@ -177,11 +194,17 @@ func parseSorting(a *command.Args, stores bool) (s sorting) {
 			s.store, s.destination = true, a.Bytes()
 		case a.Len() > 1 && a.Is("BY"):
 			s.by = parsePattern(a.Bytes())
+			if s.by.named() && !readsEveryKey(c) {
+				a.Fail(errMayNotBy)
+			}
 			s.byPattern = true
 			// A BY that names nothing stays in force, whatever comes after it.
 			s.unsorted = s.unsorted || !s.by.named()
 		case a.Len() > 1 && a.Is("GET"):
 			s.gets = append(s.gets, parsePattern(a.Bytes()))
+			if !readsEveryKey(c) {
+				a.Fail(errMayNotGet)
+			}
 		default:
 			a.Fail(command.ErrSyntax)
 		}
@@ -208,7 +231,7 @@ var errNoDouble = &resp.Error{Code: "ERR", Text: "One or more scores can't be co
 
 func runSort(c *command.Ctx, stores bool) {
 	a := c.Scan(2)
-	s := parseSorting(&a, stores)
+	s := parseSorting(c, &a, stores)
 	if err := a.Err(); err != nil {
 		c.W.Error(err)
 		return

@@ -18,6 +18,9 @@ type Session interface {
 	// Shard, and returns how many there are. own is called with each message that the
 	// connection itself gets.
 	Publish(kind pubsub.Kind, channel, payload []byte, own func(m *pubsub.Message)) (receivers int)
+	// KeepOrHangUp ends the connection if its user's rights have changed since the
+	// command was admitted, so that it would not be now.
+	KeepOrHangUp(spec *command.Spec, args [][]byte)
 	// Show says that the replies so far show the message m.
 	Show(m *pubsub.Message)
 }

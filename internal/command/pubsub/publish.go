@@ -10,6 +10,7 @@ const publishFlags = command.PubSub | command.Loading | command.Stale | command.
 func (f *family) publish() *command.Spec {
 	return &command.Spec{
 		Name: "publish", Arity: 3, Flags: publishFlags, Group: "pubsub", Since: "2.0.0",
+		Channels:   command.Publishes,
 		Complexity: "O(N+M) for N subscribers of the channel and M patterns", Syntax: "channel message",
 		Summary: "Sends a message to the subscribers of a channel.",
 		Differences: "A message is sent once what its publisher has seen is in the log, as the fsync policy has it; " +
@@ -22,6 +23,7 @@ func (f *family) spublish() *command.Spec {
 	return &command.Spec{
 		Name: "spublish", Arity: 3, Flags: publishFlags, Group: "pubsub", Since: "7.0.0",
 		Keys:       []command.KeySpec{command.Range(1, 0, 1, command.NotKey)},
+		Channels:   command.Publishes,
 		Complexity: "O(N) for N subscribers of the channel", Syntax: "shardchannel message",
 		Summary:     "Sends a message to the subscribers of a shard channel.",
 		Differences: "As PUBLISH.",

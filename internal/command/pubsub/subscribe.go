@@ -7,7 +7,7 @@ import (
 
 func (f *family) subscribe() *command.Spec {
 	return &command.Spec{
-		Name: "subscribe", Arity: -2, Flags: subscriptionFlags, Group: "pubsub", Since: "2.0.0",
+		Name: "subscribe", Arity: -2, Channels: command.Subscribes, Flags: subscriptionFlags, Group: "pubsub", Since: "2.0.0",
 		Complexity: "O(N) for N channels", Syntax: "channel [channel ...]",
 		Summary: "Has what is published to channels sent to this connection.",
 		Run:     f.begin("subscribe", pubsub.Channels),
@@ -16,7 +16,7 @@ func (f *family) subscribe() *command.Spec {
 
 func (f *family) psubscribe() *command.Spec {
 	return &command.Spec{
-		Name: "psubscribe", Arity: -2, Flags: subscriptionFlags, Group: "pubsub", Since: "2.0.0",
+		Name: "psubscribe", Arity: -2, Channels: command.SubscribesToPatterns, Flags: subscriptionFlags, Group: "pubsub", Since: "2.0.0",
 		Complexity: "O(N) for N patterns", Syntax: "pattern [pattern ...]",
 		Summary: "Has what is published to the channels that match patterns sent to this connection.",
 		Run:     f.begin("psubscribe", pubsub.Patterns),
@@ -25,7 +25,7 @@ func (f *family) psubscribe() *command.Spec {
 
 func (f *family) ssubscribe() *command.Spec {
 	return &command.Spec{
-		Name: "ssubscribe", Arity: -2, Flags: subscriptionFlags, Group: "pubsub", Since: "7.0.0",
+		Name: "ssubscribe", Arity: -2, Channels: command.Subscribes, Flags: subscriptionFlags, Group: "pubsub", Since: "7.0.0",
 		Keys:       []command.KeySpec{command.Range(1, -1, 1, command.NotKey)},
 		Complexity: "O(N) for N channels", Syntax: "shardchannel [shardchannel ...]",
 		Summary: "Has what is published to shard channels sent to this connection.",
@@ -46,5 +46,7 @@ func (f *family) begin(word string, kind pubsub.Kind) command.Handler {
 			f.hub.Subscribe(s, kind, name)
 			confirm(c.W, word, name, kind, s)
 		}
+		// Rights that change from now on find the subscriptions.
+		session.KeepOrHangUp(c.Spec, c.Args)
 	}
 }

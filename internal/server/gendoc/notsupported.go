@@ -14,8 +14,6 @@ var notSupported = []reason{
 	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync wait waitaof"},
 	{"Valkey's: no script is shown again by its digest.", "script|show"},
 	{"There are no functions yet.", "fcall fcall_ro function function|delete function|dump function|flush function|help function|kill function|list function|load function|restore function|stats"},
-	{"There are no users and passwords yet: a server serves its own host unless protected-mode is off.",
-		`auth acl acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser acl|users acl|whoami`},
 	{"The log is what lasts; BGREWRITEAOF writes it anew, and kevy-server export makes a dump.rdb.", "bgsave save"},
 	{"There is no client-side caching yet. CHANGES tells what changed, and misses nothing.",
 		"client|caching client|getredir client|tracking client|trackinginfo"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -127,7 +128,7 @@ const pushes = "its confirmation is a push message, of a kind that go-redis drop
 // uncalled are the commands of the server that TestCommands does not call, and why.
 var uncalled = map[string]string{
 	"multi": "TxPipeline sends it", "exec": "TxPipeline sends it", "discard": "go-redis never sends it", "unwatch": "Watch sends it",
-	"watch": "TestWatch", "quit": "go-redis does not send it", "hello": "every connection sends it", "reset": "a pooled connection must not",
+	"watch": "TestWatch", "quit": "go-redis does not send it", "hello": "every connection sends it", "auth": "HELLO does it", "reset": "a pooled connection must not",
 	"shutdown":     "TestShutdown",
 	"script|debug": "go-redis never sends it", "script|help": "go-redis never sends it",
 	"subscribe": unhooked, "psubscribe": unhooked, "ssubscribe": unhooked, "unsubscribe": unhooked, "punsubscribe": unhooked, "sunsubscribe": unhooked,
@@ -560,6 +561,38 @@ func useSortedSetRanges(t *testing.T, ctx context.Context, c *redis.Client) {
 	want(t, c.ZRange(ctx, "missing", 0, -1), []string{})
 }
 
+// useUsers leaves the connections of c as they were: what logs in is a client of its own.
+func useUsers(t *testing.T, ctx context.Context, c *redis.Client) {
+	want(t, c.Do(ctx, "ACL", "WHOAMI"), any("default"))
+	want(t, c.ACLSetUser(ctx, "alice", "on", ">secret", "~a:*", "-@all", "+@read", "+client", "+hello"), "OK")
+	want(t, c.ACLDryRun(ctx, "alice", "GET", "a:1"), "OK")
+	want(t, c.ACLDryRun(ctx, "alice", "GET", "b:1"), "This user has no permissions to access the 'b:1' key")
+	holds(t, c.ACLList(ctx), func(users []string) bool { return len(users) == 2 && strings.HasPrefix(users[0], "user alice on #") })
+	holds(t, c.ACLUsers(ctx), func(names []string) bool { return slices.Equal(names, []string{"alice", "default"}) })
+	holds(t, c.Do(ctx, "ACL", "GETUSER", "alice"), func(any) bool { return true })
+	holds(t, c.ACLCat(ctx), func(names []string) bool { return len(names) == 21 })
+	holds(t, c.ACLGenPass(ctx, 64), func(password string) bool { return len(password) == 16 })
+	opt := *c.Options()
+	opt.Username, opt.Password = "alice", "secret"
+	alice := redis.NewClient(&opt)
+	defer alice.Close()
+	isNil(t, alice.Get(ctx, "a:1"))
+	fails(t, alice.Get(ctx, "b:1"), "NOPERM this user has no permissions to access one of the keys used as arguments")
+	opt.Password = "wrong"
+	stranger := redis.NewClient(&opt)
+	defer stranger.Close()
+	fails(t, stranger.Get(ctx, "a:1"), "WRONGPASS invalid username-password pair or user is disabled.")
+	holds(t, c.ACLLog(ctx, 10), func(entries []*redis.ACLLogEntry) bool {
+		return len(entries) >= 2 && entries[0].Reason == "auth" && entries[0].Username == "alice"
+	})
+	want(t, c.ACLLogReset(ctx), "OK")
+	const noFile = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
+	fails(t, c.Do(ctx, "ACL", "SAVE"), noFile)
+	fails(t, c.Do(ctx, "ACL", "LOAD"), noFile)
+	want(t, c.ACLDelUser(ctx, "alice"), 1)
+	holds(t, c.Do(ctx, "ACL", "HELP"), isHelp)
+}
+
 func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	want(t, c.Ping(ctx), "PONG")
 	want(t, c.Echo(ctx, "hello"), "hello")
@@ -568,6 +601,7 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	want(t, c.DBSize(ctx), 1)
 	want(t, c.FlushAllAsync(ctx), "OK")
 
+	useUsers(t, ctx, c)
 	one := c.Conn()
 	defer one.Close()
 	id, err := one.ClientID(ctx).Result()

@@ -1,0 +1,56 @@
+package oracle
+
+// aclFamily has the commands about users. The connections stay the default user's: what others may do is what ACL
+// DRYRUN says, and TestUsers runs. The rules leave at most one command that no category stands for: Redis shows
+// several in the order of a hash table.
+var aclFamily = family{
+	makers: []maker{
+		{"AUTH", 1, func(g *Generator) [][]byte {
+			return join("AUTH", g.oneOf("default", "default", "alice", "nosuch", ""), g.oneOf("x", ""), g.maybe(5, "z"))
+		}, true, false},
+		{"ACL SETUSER", 4, func(g *Generator) [][]byte { return append(cmd("ACL", "SETUSER", g.aclUser()), g.aclRules()...) }, true, false},
+		{"ACL GETUSER", 2, func(g *Generator) [][]byte { return join("ACL", "GETUSER", g.aclUser()) }, true, false},
+		{"ACL DELUSER", 1, func(g *Generator) [][]byte {
+			return join("ACL", "DELUSER", g.times(1, 2, g.aclUser), g.maybe(10, "default"))
+		}, true, false},
+		{"ACL DRYRUN", 4, func(g *Generator) [][]byte {
+			return append(cmd("ACL", "DRYRUN", g.aclUser()), g.someCommand()...)
+		}, true, false},
+		{"ACL LIST", 1, func(*Generator) [][]byte { return cmd("ACL", "LIST") }, true, false},
+		{"ACL USERS", 1, func(*Generator) [][]byte { return cmd("ACL", "USERS") }, true, false},
+		{"ACL WHOAMI", 1, func(*Generator) [][]byte { return cmd("ACL", "WHOAMI") }, true, false},
+		{"ACL CAT", 1, func(g *Generator) [][]byte { return join("ACL", "CAT", g.maybe(20, "nosuch")) }, true, false},
+		{"ACL GENPASS", 1, func(g *Generator) [][]byte {
+			return join("ACL", "GENPASS", g.maybe(70, g.oneOf("1", "5", "4096", "0", "-1", "4097", "x")))
+		}, true, false},
+		{"ACL LOG", 1, func(g *Generator) [][]byte { return join("ACL", "LOG", g.oneOf("RESET", "reset", "0", "-1", "x")) }, true, false},
+		{"ACL SAVE", 1, func(*Generator) [][]byte { return cmd("ACL", "SAVE") }, true, false},
+		{"ACL LOAD", 1, func(*Generator) [][]byte { return cmd("ACL", "LOAD") }, true, false},
+		{"ACL HELP", 1, func(*Generator) [][]byte { return cmd("ACL", "HELP") }, true, false},
+	},
+	modes: map[string]mode{"ACL GENPASS": shape},
+	avoid: map[string]func(*Generator, [][]byte) bool{
+		// A user of another name would be there for what ran before, too.
+		"ACL LOG": func(_ *Generator, args [][]byte) bool { return len(args) != 3 },
+		"ACL CAT": func(_ *Generator, args [][]byte) bool { return len(args) > 2 && string(args[2]) != "nosuch" },
+	},
+}
+
+func (g *Generator) aclUser() string { return g.oneOf("alice", "bob", "carol") }
+
+// aclRules begin with what makes a user whose commands do not depend on what was before.
+func (g *Generator) aclRules() [][]byte {
+	rules := cmd(g.oneOf("+@all", "-@all", "reset", "allcommands", "nocommands"))
+	add := func(percent int, words ...string) {
+		if g.p(percent) {
+			rules = append(rules, cmd(g.oneOf(words...))...)
+		}
+	}
+	add(30, "on", "off", "nopass", "resetpass", "sanitize-payload", "skip-sanitize-payload", "clearselectors")
+	add(30, ">a", ">b", "<a", "<b", "#ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb", "#x", "!y")
+	add(50, "~*", "~a*", "%R~b*", "%W~c*", "%RW~d?", "resetkeys", "allkeys", "%~x", "~a b", "%RR~x")
+	add(40, "&*", "&a*", "&b", "resetchannels", "allchannels", "&a b")
+	add(50, "+get", "-get", "+config|get", "-config|set", "+select|1", "+nosuch", "+config|get|x", "-select|1", "+@nosuch")
+	add(15, "(+get ~a*)", "(-@all +set %W~b*)", "(+@all ~*)", "(~* ~a)", "(on)", "(&c +publish)", "(~x")
+	return rules
+}
