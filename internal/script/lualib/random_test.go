@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kevy/internal/script/lualib"
+	luatest "kevy/tests/lua"
 )
 
 // maker makes scripts of numbers, texts and tables that no one would think of.
@@ -166,7 +167,7 @@ func (m maker) script() string {
 // TestRandom compares random calls with redis-server. KEVY_SEED repeats one run,
 // KEVY_LUA_SCRIPTS sets how many there are.
 func TestRandom(t *testing.T) {
-	o := startOracle(t)
+	o := luatest.StartOracle(t)
 	if o == nil {
 		t.Skip("redis-server 7.0.15 is not installed")
 	}
@@ -186,7 +187,7 @@ func TestRandom(t *testing.T) {
 	for i := range n {
 		source := m.script()
 		proto := 2 + i&1
-		if want, got := o.eval(t, proto, source), evalOurs(s, proto, source); want != got {
+		if want, got := o.Eval(t, proto, source), evalOurs(s, proto, source); want != got {
 			differ++
 			t.Errorf("%s", fmt.Sprintf("%s\nin RESP%d is  %q\n      must be %q", strings.TrimPrefix(source, show), proto, got, want))
 			if differ == 10 {
