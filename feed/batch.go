@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"context"
 	"unsafe"
 
 	"kevy/internal/op"
@@ -57,6 +58,7 @@ type largeCommit struct {
 	first, last uint64
 	filter      *Filter
 	frames      int
+	source      *Source
 }
 
 const (
@@ -120,7 +122,12 @@ func (b *Batch) eachOfLarge(fn func(*Frame) error) error {
 			return err
 		}
 		offset := b.scan.pos.offset - 1
-		if !in || offset < b.large.from || !b.large.filter.passes(f) {
+		if !in || offset < b.large.from {
+			continue
+		}
+		if passes, err := b.large.passes(f); err != nil {
+			return err
+		} else if !passes {
 			continue
 		}
 		frame := Frame{
@@ -132,6 +139,22 @@ func (b *Batch) eachOfLarge(fn func(*Frame) error) error {
 		}
 	}
 	return nil
+}
+
+// passes is that of the filter, and waits for its turn to look if that is slow: who
+// takes the frames may take them slowly, so that no turn is kept between two.
+func (l *largeCommit) passes(f *op.Frame) (bool, error) {
+	if !l.filter.slow() {
+		return l.filter.passes(f), nil
+	}
+	mine, err := l.source.turns.take(context.Background(), l.source.lastLSN)
+	if err != nil {
+		return false, err
+	}
+	defer l.source.turns.give(mine)
+	passes := l.filter.passes(f)
+	mine.rest.Look()
+	return passes, nil
 }
 
 // Release gives back what the batch holds of the log. A batch that is read

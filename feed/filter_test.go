@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -256,7 +257,7 @@ func TestSlowFilterAnswersInTime(t *testing.T) {
 	must(t, err)
 	defer follower.Close()
 	for calls = 0; follower.Cursor() != at; calls++ {
-		must(t, follower.Next(&b))
+		must(t, follower.Next(context.Background(), &b))
 		if follower.AtEnd() || calls > frames {
 			t.Fatalf("after %d reads it stands at %v, at the end: %v", calls, follower.Cursor(), follower.AtEnd())
 		}
@@ -265,7 +266,7 @@ func TestSlowFilterAnswersInTime(t *testing.T) {
 		t.Errorf("%d reads of a follower", calls)
 	}
 	s.scanTime = MaxScanTime
-	if must(t, follower.Next(&b)); !follower.AtEnd() {
+	if must(t, follower.Next(context.Background(), &b)); !follower.AtEnd() {
 		t.Error("the follower does not see the end")
 	}
 	b.Release()

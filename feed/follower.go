@@ -38,7 +38,7 @@ func (s *Source) Follow(req Request) (*Follower, error) {
 	}
 	req.Block, req.Strict, req.Bytes = 0, false, min(req.bytes(), MaxFollowedBytes)
 	f := &Follower{source: s, req: req, done: req.Cursor}
-	f.rd = read{source: s, keeper: &f.place, req: &f.req, filter: req.Filter, bytes: req.bytes(), large: followedCommitBytes, at: req.Cursor}
+	f.rd = read{ctx: context.Background(), source: s, keeper: &f.place, req: &f.req, filter: req.Filter, bytes: req.bytes(), large: followedCommitBytes, at: req.Cursor}
 	// Without a frame wanted, a look takes the place and nothing else.
 	var nothing Batch
 	f.rd.batch = &nothing
@@ -65,11 +65,13 @@ func (f *Follower) Close() {
 	f.place.close()
 }
 
-// Next reads on into b, as Since does, without waiting. It says that all that was
-// read before has been dealt with.
-func (f *Follower) Next(b *Batch) error {
+// Next reads on into b, as Since does, without waiting, except for its turn if the
+// filter has regular expressions; the error is ctx.Err() if ctx ends before that.
+// It says that all that was read before has been dealt with.
+func (f *Follower) Next(ctx context.Context, b *Batch) error {
 	b.Release()
 	f.Done()
+	f.rd.ctx = ctx
 	f.rd.batch, f.rd.moved = b, false
 	f.rd.scanned, f.rd.clocked, f.rd.took = 0, 0, 0
 	again, err := f.rd.once()

@@ -19,7 +19,7 @@ func drain(t *testing.T, f *Follower) (offsets []uint64) {
 	var b Batch
 	defer b.Release()
 	for {
-		if err := f.Next(&b); err != nil {
+		if err := f.Next(context.Background(), &b); err != nil {
 			t.Fatal(err)
 		}
 		_ = b.Each(func(fr *Frame) error {
@@ -105,7 +105,7 @@ func TestFollowerLetsGo(t *testing.T) {
 	for i := range 10 {
 		l.append(commitOf(1, fmt.Sprint("SET k ", i)))
 	}
-	if err := behind.Next(&b); err != nil || b.Len() != 1 {
+	if err := behind.Next(context.Background(), &b); err != nil || b.Len() != 1 {
 		t.Fatal(b.Len(), err)
 	}
 	drain(t, caughtUp)
@@ -130,7 +130,7 @@ func TestFollowerLetsGo(t *testing.T) {
 	l.drop(l.Last())
 	behind.Skip(behind.Cursor(), 0)
 	var resync *ResyncError
-	if err := behind.Next(&b); !errors.As(err, &resync) || resync.Reason != ReasonEvicted {
+	if err := behind.Next(context.Background(), &b); !errors.As(err, &resync) || resync.Reason != ReasonEvicted {
 		t.Errorf("what is gone: %v", err)
 	}
 	behind.Close()
@@ -178,7 +178,7 @@ func TestFollowersMatchSince(t *testing.T) {
 				}
 			}
 		case 3, 4:
-			if err := all[i].Next(&b); err != nil {
+			if err := all[i].Next(context.Background(), &b); err != nil {
 				t.Fatal(err)
 			}
 			_ = b.Each(func(fr *Frame) error {

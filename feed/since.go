@@ -75,7 +75,7 @@ func (s *Source) Since(ctx context.Context, req *Request, b *Batch) error {
 		return ErrNeedsLog
 	}
 	rd := read{
-		source: s, keeper: &s.cache, req: req, batch: b, filter: req.Filter,
+		ctx: ctx, source: s, keeper: &s.cache, req: req, batch: b, filter: req.Filter,
 		count: req.count(), bytes: req.bytes(), large: largeCommitBytes, at: req.Cursor,
 	}
 	var deadline time.Time
@@ -98,6 +98,7 @@ func (s *Source) Since(ctx context.Context, req *Request, b *Batch) error {
 
 // read is one read on its way.
 type read struct {
+	ctx          context.Context
 	source       *Source
 	keeper       keeper
 	req          *Request
@@ -109,7 +110,8 @@ type read struct {
 	at      Cursor
 	scanned int           // bytes of log
 	clocked int           // of them, when the clock was looked at
-	took    time.Duration // to scan them
+	took    time.Duration // to scan them, with the wait for a turn
+	turn    *turn         // while they are scanned with a slow filter
 
 	// Of the last look:
 	live    uint64 // draw of the current generation
@@ -210,9 +212,21 @@ func (rd *read) retry() (again bool, err error) {
 }
 
 // collect decodes commits into the batch until one of the limits is reached.
-func (rd *read) collect(sc *scan) error {
+func (rd *read) collect(sc *scan) (err error) {
 	b := rd.batch
 	slow, began := rd.filter.slow(), time.Now()
+	if slow && rd.count > 0 && sc.pos.lsn <= rd.limit {
+		turns := &rd.source.turns
+		if rd.turn, err = turns.take(rd.ctx, rd.source.lastLSN); err != nil {
+			return err
+		}
+		defer func() {
+			if rd.turn != nil {
+				turns.give(rd.turn)
+				rd.turn = nil
+			}
+		}()
+	}
 	defer func() { rd.took += time.Since(began) }()
 	for b.large == nil && len(b.recs) < rd.count && len(b.buf) < rd.bytes && rd.scanned < MaxScanBytes && sc.pos.lsn <= rd.limit {
 		if slow && rd.scanned-rd.clocked >= clockBytes {
@@ -227,6 +241,12 @@ func (rd *read) collect(sc *scan) error {
 		}
 		if more, err := rd.commit(sc); err != nil || !more {
 			return err
+		}
+		if turns := &rd.source.turns; rd.turn != nil && turns.over(rd.turn) {
+			turns.give(rd.turn)
+			if rd.turn, err = turns.take(rd.ctx, rd.source.lastLSN); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -262,7 +282,11 @@ func (rd *read) commit(sc *scan) (more bool, err error) {
 			}
 			return false, &ResyncError{Reason: ReasonSwapDB}
 		}
-		if !rd.filter.passes(f) {
+		passes := rd.filter.passes(f)
+		if rd.turn != nil {
+			rd.turn.rest.Look()
+		}
+		if !passes {
 			continue
 		}
 		frames++
@@ -286,6 +310,7 @@ func (rd *read) commit(sc *scan) (more bool, err error) {
 	if large {
 		b.large = &largeCommit{
 			border: border, from: rd.at.Offset, first: border.offset, last: sc.pos.offset - 1, filter: rd.filter, frames: frames,
+			source: rd.source,
 		}
 		return true, nil
 	}
@@ -397,7 +422,7 @@ func (s *Source) completeError(stream int, strict bool, err error) error {
 func (s *Source) Get(stream int, at Cursor, b *Batch) (first, last uint64, err error) {
 	b.Release()
 	req := Request{Stream: stream, Cursor: at}
-	rd := read{source: s, keeper: &s.cache, req: &req, batch: b, count: 1, bytes: MaxBytes, large: largeCommitBytes, at: at}
+	rd := read{ctx: context.Background(), source: s, keeper: &s.cache, req: &req, batch: b, count: 1, bytes: MaxBytes, large: largeCommitBytes, at: at}
 	g, err := s.view.Load().locate(stream, at)
 	switch {
 	case err != nil:

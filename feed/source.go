@@ -37,6 +37,7 @@ type Source struct {
 	segments  segmentOffsets
 	pins      pins
 	scanTime  time.Duration         // MaxScanTime, less in tests
+	turns     turns                 // of readers with slow filters
 	holds     atomic.Pointer[Holds] // nil without a log
 	snapshots snapshots
 	closed    chan struct{}
@@ -89,6 +90,7 @@ const unknownEnd = math.MaxUint64
 // published before either.
 func New(opt Options) *Source {
 	s := &Source{shards: opt.Shards, opt: opt, waiting: make([]waitList, opt.Shards+1), closed: make(chan struct{}), scanTime: MaxScanTime}
+	s.turns.init(s.closed)
 	for i := range s.waiting {
 		s.waiting[i].init()
 	}
@@ -239,6 +241,9 @@ func (s *Source) Publish(firstLSN uint64, c *op.Commit) {
 // log that begins right behind it states the new generation.
 func (s *Source) ExpectFlushAll(draw uint64) { s.flushDraw = draw }
 
+// lastLSN returns that of the last op of the current generation.
+func (s *Source) lastLSN() uint64 { return s.view.Load().live.last.Load() }
+
 // LastEnd returns how the generation before the current one ended: the LSN of
 // its last op and the offset of each stream. There must be one.
 func (s *Source) LastEnd() (endLSN uint64, ends []uint64) {
@@ -333,7 +338,10 @@ func (s *Source) Tail(stream int) Cursor {
 // Close lets every reader that waits return ErrClosed, ends the snapshots, and
 // gives back what the readers held of the log.
 func (s *Source) Close() {
-	s.close.Do(func() { close(s.closed) })
+	s.close.Do(func() {
+		close(s.closed)
+		s.turns.close()
+	})
 	s.snapshots.close()
 	s.cache.clear()
 	s.followers.each(func(f *Follower) { f.place.close() })

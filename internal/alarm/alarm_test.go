@@ -150,3 +150,23 @@ func median(t *testing.T, times int) time.Duration {
 	slices.Sort(took)
 	return took[len(took)/2]
 }
+
+func TestSuspendedRest(t *testing.T) {
+	r := NewWorkRest(nil)
+	defer r.Close()
+	r.since = time.Now().Add(-time.Minute)
+	r.Suspend()
+	time.Sleep(20 * time.Millisecond)
+	r.Resume()
+	if worked := time.Since(r.since); worked < time.Minute || worked > time.Minute+10*time.Second {
+		t.Errorf("it has worked for %v", worked)
+	}
+	r.worked = 0
+	r.Resume()
+	if worked := time.Since(r.since); worked > 10*time.Second {
+		t.Errorf("what went on meanwhile counts as %v of work", worked)
+	}
+	if got := r.pause(time.Minute); got != restWorkMost/restIdlePart {
+		t.Errorf("after a minute of work: %v", got)
+	}
+}

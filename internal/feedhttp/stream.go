@@ -166,7 +166,7 @@ func (a *answer) follow(ctx context.Context) error {
 	defer f.Close()
 	defer a.batch.Release()
 	for {
-		if err := f.Next(&a.batch); err != nil {
+		if err := f.Next(ctx, &a.batch); err != nil {
 			return a.fail(err)
 		}
 		full := f.Full(&a.batch)

@@ -105,7 +105,7 @@ func (c *company) read(s *subscription) (full, ok bool) {
 	defer c.mu.Unlock()
 	m := c.find(at)
 	if m == nil {
-		if m = c.readOn(at); m == nil {
+		if m = c.readOn(s, at); m == nil {
 			return false, false
 		}
 	}
@@ -130,8 +130,9 @@ func (c *company) find(from feed.Cursor) *sharedMessage {
 	return nil
 }
 
-// readOn reads what follows a cursor, unless that lies behind what was read.
-func (c *company) readOn(at feed.Cursor) *sharedMessage {
+// readOn reads what follows a cursor, unless that lies behind what was read, for s
+// first.
+func (c *company) readOn(s *subscription, at feed.Cursor) *sharedMessage {
 	if c.follower != nil {
 		if here, _ := c.follower.Position(); here != at {
 			if here.Generation == at.Generation && here.Offset > at.Offset {
@@ -148,7 +149,7 @@ func (c *company) readOn(at feed.Cursor) *sharedMessage {
 		}
 		c.follower = f
 	}
-	err := c.follower.Next(&c.batch)
+	err := c.follower.Next(s.ctx, &c.batch)
 	to, complete := c.follower.Position()
 	if err != nil || c.batch.Large() || to == at {
 		c.rest()

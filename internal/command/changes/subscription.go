@@ -266,7 +266,7 @@ func (s *subscription) read() (full bool, err error) {
 			return full, nil
 		}
 	}
-	if err := s.follower.Next(&s.batch); err != nil {
+	if err := s.follower.Next(s.ctx, &s.batch); err != nil {
 		return false, err
 	}
 	full = s.follower.Full(&s.batch)
