@@ -64,6 +64,9 @@ func (p *keyPattern) matches(key []byte) bool {
 	case exactForm:
 		return string(key) == p.text
 	case prefixForm:
+		if p.prefix == "" {
+			return len(key) > 0 // as in Redis, where a * alone does not match the empty key
+		}
 		return len(key) >= len(p.prefix) && string(key[:len(p.prefix)]) == p.prefix
 	}
 	return glob.Match(p.text, key)
@@ -286,7 +289,7 @@ func (s *selector) covers(prefix []byte) bool {
 	for i := range s.keys {
 		p := &s.keys[i]
 		// What the pattern's last * takes of prefix it takes with more behind it, too.
-		if p.access&readKey != 0 && endsInStar(p.text) && p.matches(prefix) {
+		if p.access&readKey != 0 && endsInStar(p.text) && (p.matches(prefix) || strings.Trim(p.text, "*") == "") {
 			return true
 		}
 	}

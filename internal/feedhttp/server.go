@@ -46,6 +46,9 @@ type Options struct {
 	// whether only those from this machine are served. Both are asked for each.
 	MaxClients func() int
 	LocalOnly  func() bool
+	// Login returns who asks, by the name and the password of Basic authentication if
+	// those are given; nil if nobody may. If Login is nil everybody may read everything.
+	Login func(name, password string, given bool) Reader
 	// Subscribers lists those that follow, under a number of NextID each.
 	Subscribers *changes.Subscribers
 	NextID      func() uint64

@@ -48,16 +48,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerError(w, http.StatusBadRequest, bad("a request has no body"))
 		return
 	}
+	reader, ok := s.login(w, r)
+	if !ok {
+		return
+	}
 	q, err := s.parse(r)
 	if err != nil {
 		answerError(w, statusOf(err), err)
 		return
 	}
+	ctx, done, ok := while(r.Context(), w, reader, q)
+	if !ok {
+		return
+	}
+	defer done()
 	a := newAnswer(s, w, r, q)
 	if q.follow {
-		err = a.follow(r.Context())
+		err = a.follow(ctx)
 	} else {
-		err = a.once(r.Context())
+		err = a.once(ctx)
 	}
 	if err != nil {
 		// What was sent ends in the middle. Only a connection that breaks says so.

@@ -86,7 +86,7 @@ func (s *Server) serveHTTP(listeners webListeners, at webPlace) {
 	if w.server == nil {
 		w.server = feedhttp.New(feedhttp.Options{
 			Source: s.store.Feed(), DBs: s.store.Set().DBs(), Logger: s.log,
-			MaxClients: func() int { return int(s.cfg.HTTPMaxClients.Load()) }, LocalOnly: s.localOnly,
+			MaxClients: func() int { return int(s.cfg.HTTPMaxClients.Load()) }, LocalOnly: s.localOnly, Login: s.loginHTTP,
 			Subscribers: &s.subscribers, NextID: func() uint64 { return s.nextID.Add(1) }, Pause: s.pacer.next, TLS: s.webTLS(),
 		})
 	}
