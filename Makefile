@@ -78,7 +78,7 @@ conformance: ## Redis's own tests (fetched from Debian), profiles core and full;
 	KEVY_REQUIRE_TOOLS=1 KEVY_CONFORMANCE_PROFILES="core full" KEVY_CONFORMANCE_UNITS="$(ARGS)" \
 	go test -count=1 -timeout 0 -v -run '^TestRedisTests$$' ./tests/conformance
 
-bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key, the feed and its followers; ARGS=-feed for the feed alone, -rewrites for writers beside rewrites
+bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key, the feed and its followers, idle connections; ARGS=-feed for the feed alone, -rewrites for writers beside rewrites, -idle-connections for those
 	@scripts/deps.sh
 	go run ./tests/bench $(ARGS)
 

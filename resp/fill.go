@@ -167,14 +167,15 @@ func (r *Reader) Shrink() {
 	}
 }
 
-// Release gives back all memory if nothing is buffered: for a connection that
-// has been idle. The Reader stays usable. It ends the validity of the
-// arguments that Next returned.
-func (r *Reader) Release() {
-	if r.left > 0 || r.pos < r.end {
-		return
+// Release gives back all memory if nothing is buffered, which it reports: for a
+// connection that has been idle. The Reader stays usable; a new one would do as
+// well. It ends the validity of the arguments that Next returned.
+func (r *Reader) Release() bool {
+	if r.left > 0 || r.pos < r.end || r.failed != nil || r.srcErr != nil {
+		return false
 	}
 	r.buf, r.args = nil, nil
 	r.pos, r.end, r.scanned = 0, 0, 0
 	r.loose, r.filled = false, false
+	return true
 }

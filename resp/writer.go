@@ -54,6 +54,10 @@ func (w *Writer) Reset() {
 	w.buf = w.buf[:0]
 }
 
+// Release lets go of the buffer, for a connection that is idle. What was written
+// is lost.
+func (w *Writer) Release() { w.buf = nil }
+
 // Truncate keeps the first n bytes only, n being a Len from before: it drops
 // replies, whole or partial, that were written since.
 func (w *Writer) Truncate(n int) { w.buf = w.buf[:n] }

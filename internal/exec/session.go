@@ -24,16 +24,14 @@ type Session struct {
 	// identity is who it acts for, nil where there are no users. The session's
 	// goroutine exchanges it.
 	identity atomic.Pointer[identity]
-	tx       *shard.Tx
-	ctx      command.Ctx
 	db       int
 	multi    transaction
 	watch    *shard.Watch
 
-	cached  cachedCommand
 	latest  *command.Spec // what came last, nil if it was no command
-	shards  []int         // scratch: those that a command locks
 	holding bool          // shards are locked
+
+	*working
 	// scripting: a script of this session runs, and what comes next is its call.
 	scripting bool
 	nested    *nested // of the session's scripts, nil before the first
@@ -43,10 +41,19 @@ type Session struct {
 	lastStreams []int  // its shard streams
 
 	seen    uint64
-	writes  []written
 	settled int // calls of Settle
 	nowMs   int64
 	nowLeft int
+}
+
+// working is what a session needs while its client is in use, and not while that
+// rests.
+type working struct {
+	tx      *shard.Tx
+	ctx     command.Ctx
+	cached  cachedCommand
+	shards  []int // scratch: those that a command locks
+	writes  []written
 	tallies tallies
 }
 
@@ -76,7 +83,8 @@ type written struct {
 
 // NewSession returns a session whose handlers see self as their session.
 func (x *Executor) NewSession(self command.Session, w *resp.Writer) *Session {
-	s := &Session{W: w, x: x, self: self, tx: x.store.NewTx(), watch: x.store.Set().NewWatch()}
+	s := &Session{W: w, x: x, self: self, watch: x.store.Set().NewWatch()}
+	s.Wake()
 	s.parker, _ = self.(parker)
 	return s
 }
@@ -163,6 +171,13 @@ func (s *Session) Close() {
 	s.discard()
 	s.tallies.merge(s.x)
 }
+
+// Rest gives back what the session needs only while its client is in use. Wake
+// must be called before anything else is.
+func (s *Session) Rest() { s.working = nil }
+
+// Wake ends Rest.
+func (s *Session) Wake() { s.working = &working{tx: s.x.store.NewTx()} }
 
 // Reset puts the session into the state of a new connection, as RESET does.
 func (s *Session) Reset() {

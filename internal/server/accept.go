@@ -7,8 +7,6 @@ import (
 
 	"github.com/tidwall/redcon"
 
-	"kevy/internal/command/changes"
-	"kevy/internal/pubsub"
 	"kevy/resp"
 )
 
@@ -127,10 +125,6 @@ func (s *Server) join(nc net.Conn) *client {
 	} else {
 		c.addr, c.laddr = nc.RemoteAddr().String(), nc.LocalAddr().String()
 	}
-	c.turn = make(chan struct{}, 1)
-	c.subs = changes.NewSubscriptions(c)
-	c.channels = pubsub.NewSubscriber(s.messageLimit, c.cutOff)
-	c.pub.by.Self = c.channels
 	c.input.conn = nc
 	c.limits = s.limits.Load()
 	c.r = resp.NewReader(&c.input, *c.limits)
@@ -139,7 +133,7 @@ func (s *Server) join(nc net.Conn) *client {
 	c.es.Begin(s.users)
 	c.holdToLimits()
 	c.state = c.look()
-	c.idleSince.Store(int64(c.joined))
+	c.idleSince.Store(busy) // until it reads
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -158,9 +152,12 @@ func (s *Server) join(nc net.Conn) *client {
 // leave forgets a client that has ended.
 func (s *Server) leave(c *client) {
 	_ = c.conn.Close()
-	c.subs.Close()
 	c.endMonitor()
-	c.endMessages()
+	if r := c.receiver.Load(); r != nil {
+		r.subs.Close()
+		c.endMessages(r)
+	}
+	c.deliver()
 	c.es.Close()
 	c.uncountMemory()
 	s.mu.Lock()

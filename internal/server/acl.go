@@ -96,8 +96,12 @@ func (s *Server) clientsOf(u *acl.User) (of []*client) {
 
 // hearsAll reports whether the rights allow all channels of a connection.
 func (s *Server) hearsAll(c *client, now *acl.Rights) bool {
+	r := c.receiver.Load()
+	if r == nil {
+		return true
+	}
 	for _, kind := range []pubsub.Kind{pubsub.Channels, pubsub.Patterns, pubsub.Shard} {
-		for _, name := range s.hub.Names(c.channels, kind) {
+		for _, name := range s.hub.Names(r.channels, kind) {
 			if !now.HearsChannel([]byte(name), kind == pubsub.Patterns) {
 				return false
 			}
@@ -109,10 +113,11 @@ func (s *Server) hearsAll(c *client, now *acl.Rights) bool {
 // readsAll reports whether the rights allow all subscriptions of the connection to
 // the feed.
 func (c *client) readsAll(now *acl.Rights) bool {
-	if now.Everything() || !c.subs.Any() {
+	r := c.receiver.Load()
+	if now.Everything() || r == nil || !r.subs.Any() {
 		return true
 	}
-	return c.subs.Every(func(f *feed.Filter) bool {
+	return r.subs.Every(func(f *feed.Filter) bool {
 		reason, _ := now.CheckReads(c.srv.subscribeSpec, subscribeArgs, f.Keys())
 		return reason == acl.Allowed
 	})

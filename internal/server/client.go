@@ -13,10 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"kevy/internal/command/changes"
 	"kevy/internal/config"
 	"kevy/internal/exec"
-	"kevy/internal/pubsub"
 	"kevy/resp"
 )
 
@@ -49,15 +47,12 @@ type client struct {
 	w      *resp.Writer
 	es     *exec.Session
 
-	subs     *changes.Subscriptions
-	channels *pubsub.Subscriber
-	pub      publishing
-	sender   sender
-	monitor  atomic.Pointer[monitor] // nil: it is not in MONITOR; set by the owner
-	shown    []byte                  // lines for those in MONITOR of a transaction that runs
-	// turn has a token while somebody sends who shares the connection. Who sends may
-	// touch writeDeadline and pushProto; without subscriptions the owner may.
-	turn          chan struct{}
+	receiver atomic.Pointer[receiver] // nil: it has never taken messages
+	pub      *publishing              // nil: it has never published
+	monitor  atomic.Pointer[monitor]  // nil: it is not in MONITOR; set by the owner
+	shown    []byte                   // lines for those in MONITOR of a transaction that runs
+	// Who has receiver.turn may touch writeDeadline and pushProto; without a receiver
+	// the owner may.
 	writeDeadline time.Duration
 	pushProto     int // the protocol version of messages
 
@@ -66,8 +61,9 @@ type client struct {
 	hasTurn    bool          // the owner has the turn
 	batchBytes int           // input since the buffer was last empty
 	closing    bool          // after the replies so far
+	rests      bool          // the goroutine ends, and the connection does not
 
-	idleSince atomic.Int64 // on the server's clock; busy while commands run
+	idleSince atomic.Int64 // on the server's clock; or busy, or resting and below
 	blocked   atomic.Bool  // by the feed
 	unsent    atomic.Int64 // bytes of a large write that goes on
 	counted   atomic.Int64 // bytes that count against maxmemory, messages not included
@@ -82,9 +78,6 @@ type client struct {
 	libVer  string      // guarded by mu
 	state   clientState // written by the owner, guarded by mu for others
 }
-
-// busy is what idleSince is while commands run.
-const busy = -1
 
 // countedInput is what a client's commands are read from.
 type countedInput struct {
@@ -132,11 +125,16 @@ func (c *client) serve() {
 	c.flush()
 }
 
-// leave ends the client. A panic that got here is a bug outside of handlers: it
-// costs this connection, unless shards are locked, which would stop all others.
+// leave ends the client, unless it only rests. A panic that got here is a bug
+// outside of handlers: it costs this connection, unless shards are locked, which
+// would stop all others.
 func (c *client) leave() {
 	p := recover()
-	if p == nil {
+	switch {
+	case p == nil && c.rests:
+		go c.rest()
+		return
+	case p == nil:
 		c.srv.leave(c)
 		return
 	}
@@ -168,7 +166,13 @@ func (c *client) fill() bool {
 	had, before := c.r.Buffered(), c.input.bytes
 	c.idleSince.Store(int64(now))
 	err := c.r.Fill()
-	c.idleSince.Store(busy)
+	if since := c.idleSince.Swap(busy); since <= resting {
+		c.stopsResting()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.lieDown(since)
+			return false
+		}
+	}
 	read := c.input.bytes - before
 	c.srv.stats.input.add(read)
 	c.batchBytes = had + read
@@ -205,8 +209,10 @@ func (c *client) flush() bool {
 		c.hasTurn = false
 		c.EndTurn()
 	}
-	c.subs.Sent()
-	c.channels.Release()
+	if r := c.receiver.Load(); r != nil {
+		r.subs.Sent()
+		r.channels.Release()
+	}
 	return ok
 }
 
@@ -216,11 +222,11 @@ func (c *client) sendPart() bool {
 	c.es.Settle()
 	c.deliver()
 	ok := true
-	if !c.hasTurn && (c.sending() || c.subs.Any()) {
-		c.turn <- struct{}{}
+	if r := c.receiver.Load(); r != nil && !c.hasTurn && (c.sending(r) || r.subs.Any()) {
+		r.turn <- struct{}{}
 		c.hasTurn = true
 		// What was published before these replies is sent before them.
-		ok = c.sendMessages()
+		ok = c.sendMessages(r)
 		if m := c.monitor.Load(); m != nil {
 			ok = ok && m.send()
 		}

@@ -37,9 +37,11 @@ func (s *Server) countQueued() {
 	s.mu.Lock()
 	total := int64(0)
 	for _, c := range s.clients {
-		c.channels.Overdue()
-		c.queued = c.channels.Waiting()
-		total += c.queued
+		if r := c.receiver.Load(); r != nil {
+			r.channels.Overdue()
+			c.queued = r.channels.Waiting()
+			total += c.queued
+		}
 	}
 	s.countMessages(total)
 	s.mu.Unlock()

@@ -26,9 +26,12 @@ type clientState struct {
 func (c *client) look() clientState {
 	st := clientState{
 		db: c.es.DB(), multi: c.es.QueuedCommands(), proto: c.w.Proto(), latest: c.es.LastCommand(),
-		queryBytes: c.r.Buffered(), multiBytes: c.es.QueuedBytes(), replySize: cap(c.w.Bytes()),
+		multiBytes: c.es.QueuedBytes(), replySize: cap(c.w.Bytes()),
 	}
-	buffer := c.r.MemBytes()
+	buffer := 0
+	if c.r != nil {
+		buffer, st.queryBytes = c.r.MemBytes(), c.r.Buffered()
+	}
 	st.queryFree = max(0, buffer-st.queryBytes)
 	st.totalBytes = buffer + st.replySize + st.multiBytes + clientBytes
 	if st.multi >= 0 {
@@ -56,8 +59,8 @@ func (c *client) publish() {
 // describe shows a connection to others.
 func (c *client) describe() connection.Client {
 	now, idle := c.srv.uptime(), time.Duration(0)
-	if since := c.idleSince.Load(); since != busy {
-		idle = now - time.Duration(since)
+	if since, ok := c.idle(); ok {
+		idle = now - since
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,10 +69,13 @@ func (c *client) describe() connection.Client {
 		ID: c.id, Addr: c.addr, LAddr: c.laddr, FD: c.fd, Name: c.name, LibName: c.libName, LibVersion: c.libVer,
 		AgeSec: int64((now - c.joined) / time.Second), IdleSec: int64(idle / time.Second),
 		DB: st.db, Multi: st.multi, Flags: st.flags, QueryBytes: st.queryBytes, QueryFree: st.queryFree,
-		MultiBytes: st.multiBytes, ReplySize: st.replySize, Unsent: int(c.unsent.Load() + c.channels.Waiting()), TotalBytes: st.totalBytes, Proto: st.proto,
+		MultiBytes: st.multiBytes, ReplySize: st.replySize, Unsent: int(c.unsent.Load()), TotalBytes: st.totalBytes, Proto: st.proto,
 	}
-	channels, patterns, shard := c.channels.Counts()
-	cl.Channels, cl.Patterns, cl.ShardChannels = int(channels), int(patterns), int(shard)
+	if r := c.receiver.Load(); r != nil {
+		channels, patterns, shard := r.channels.Counts()
+		cl.Channels, cl.Patterns, cl.ShardChannels = int(channels), int(patterns), int(shard)
+		cl.Unsent += int(r.channels.Waiting())
+	}
 	if c.unix {
 		cl.Flags |= connection.UnixSocket
 	}
@@ -158,8 +164,10 @@ func (c *client) MergeStats() { c.es.MergeStats() }
 
 // Reset implements connection.Conn. As in Redis the client library stays known.
 func (c *client) Reset() {
-	c.subs.Close()
-	c.srv.hub.Leave(c.channels)
+	if r := c.receiver.Load(); r != nil {
+		r.subs.Close()
+		c.srv.hub.Leave(r.channels)
+	}
 	c.endMonitor()
 	c.es.Reset()
 	c.es.Begin(c.srv.users)

@@ -20,6 +20,7 @@ func (s *Server) startCron() (stop func()) {
 		tick := time.NewTicker(cronEvery)
 		defer tick.Stop()
 		var idle idleMemory
+		var beds bedtime
 		procs := newProcessors()
 		defer procs.restore()
 		slow := s.uptime()
@@ -33,13 +34,15 @@ func (s *Server) startCron() (stop func()) {
 			s.stats.sample(now, commands)
 			procs.look(now)
 			s.countQueued()
+			beds.send(now)
 			if now-slow < cronSlow {
 				continue
 			}
 			slow = now
 			s.stats.sawMemory(s.usedMemory())
 			s.endIdle(now)
-			idle.giveBack(commands, s.stats.connections.Load()-int64(s.ConnectedClients()))
+			idle.giveBack(commands, s.stats.connections.Load()-int64(s.ConnectedClients()), beds.sent)
+			beds.look(s, now)
 		}
 	}()
 	return func() {
@@ -58,7 +61,7 @@ func (s *Server) endIdle(now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		if since := c.idleSince.Load(); since != busy && now-time.Duration(since) > timeout && !c.subscribed() {
+		if since, ok := c.idle(); ok && now-since > timeout && !c.subscribed() {
 			s.log.Debug("closing an idle client", "client", c.id, "addr", c.addr)
 			c.kill()
 		}
@@ -74,8 +77,11 @@ const (
 	// giveBackBytes is how much there must be to give back to make it worth a
 	// collection.
 	giveBackBytes = 32 << 20
-	// closedBytes is about what a connection leaves behind that has ended.
+	// closedBytes is about what a connection leaves behind that has ended, or rests.
 	closedBytes = 8 << 10
+	// quietRests is how many clients may be sent to rest in a second that counts as
+	// quiet.
+	quietRests = 100
 )
 
 // idleMemory gives memory back to the system when the server falls idle: the
@@ -83,17 +89,19 @@ const (
 // connections left behind, and does not know that it could go.
 type idleMemory struct {
 	commands int64
+	rested   int64
 	quiet    int
 	// when memory was given back last
 	resident int64
 	closed   int64
 }
 
-// giveBack is called once a second with the number of commands and of ended
-// connections so far.
-func (m *idleMemory) giveBack(commands, closed int64) {
-	busy := commands-m.commands > quietCommands
-	m.commands = commands
+// giveBack is called once a second with the number of commands, of ended
+// connections and of those that were sent to rest so far.
+func (m *idleMemory) giveBack(commands, closed, rested int64) {
+	busy := commands-m.commands > quietCommands || rested-m.rested > quietRests
+	m.commands, m.rested = commands, rested
+	closed += rested
 	if busy {
 		m.quiet = 0
 		return

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"kevy/internal/command/changes"
 	"kevy/internal/config"
 	"kevy/internal/pubsub"
 )
@@ -27,6 +28,12 @@ type publication struct {
 
 // Publish implements the Session of the family pubsub.
 func (c *client) Publish(kind pubsub.Kind, channel, payload []byte, own func(m *pubsub.Message)) int {
+	if c.pub == nil {
+		c.pub = new(publishing)
+		if r := c.receiver.Load(); r != nil {
+			c.pub.by.Self = r.channels
+		}
+	}
 	if c.es.InMulti() {
 		// The arguments are those of the queued command, which nobody changes.
 		c.pub.later = append(c.pub.later, publication{kind, channel, payload})
@@ -48,6 +55,9 @@ func (c *client) deliverLater() {
 
 // deliver hands over what was published and is not yet on its way.
 func (c *client) deliver() {
+	if c.pub == nil {
+		return
+	}
 	if c.pub.later != nil {
 		c.deliverLater()
 	}
@@ -66,11 +76,17 @@ func (c *client) cutOff(waiting int64) {
 	c.kill()
 }
 
-// sender is the goroutine that sends a connection's messages, from its first
-// subscription on. The fields but for those of sendMessages are for the connection's
+// receiver is what a connection has that takes messages, of channels or of the
+// feed. Its sender is the goroutine that sends those of channels, from the first
+// subscription on. The fields but for the last two are for the connection's
 // goroutine.
-type sender struct {
-	quit    chan struct{} // nil: it was not started
+type receiver struct {
+	subs     *changes.Subscriptions
+	channels *pubsub.Subscriber
+	// turn has a token while somebody sends who shares the connection.
+	turn chan struct{}
+
+	quit    chan struct{} // nil: the sender was not started
 	running sync.WaitGroup
 
 	// For who has the turn:
@@ -79,31 +95,47 @@ type sender struct {
 }
 
 // sending reports whether others may send on the connection: it has or had
-// subscriptions, or is in MONITOR. For its own goroutine.
-func (c *client) sending() bool { return c.sender.quit != nil || c.monitor.Load() != nil }
+// subscriptions of channels, or is in MONITOR. For its own goroutine.
+func (c *client) sending(r *receiver) bool { return r.quit != nil || c.monitor.Load() != nil }
+
+// receive returns the receiver, for the connection's goroutine.
+func (c *client) receive() *receiver {
+	r := c.receiver.Load()
+	if r == nil {
+		r = &receiver{
+			subs: changes.NewSubscriptions(c), channels: pubsub.NewSubscriber(c.srv.messageLimit, c.cutOff), turn: make(chan struct{}, 1),
+		}
+		if c.pub != nil {
+			c.pub.by.Self = r.channels
+		}
+		c.receiver.Store(r)
+	}
+	return r
+}
 
 // Subscriber implements the Session of the family pubsub.
 func (c *client) Subscriber() *pubsub.Subscriber {
-	if c.sender.quit == nil {
-		c.sender.quit = make(chan struct{})
-		c.sender.running.Go(c.sendWhenWoken)
+	r := c.receive()
+	if r.quit == nil {
+		r.quit = make(chan struct{})
+		r.running.Go(func() { c.sendWhenWoken(r) })
 	}
-	return c.channels
+	return r.channels
 }
 
-func (c *client) sendWhenWoken() {
+func (c *client) sendWhenWoken(r *receiver) {
 	for {
 		select {
-		case <-c.channels.Woken():
-		case <-c.sender.quit:
+		case <-r.channels.Woken():
+		case <-r.quit:
 			return
 		}
 		select {
-		case c.turn <- struct{}{}:
-		case <-c.sender.quit:
+		case r.turn <- struct{}{}:
+		case <-r.quit:
 			return
 		}
-		c.sendMessages()
+		c.sendMessages(r)
 		c.EndTurn()
 	}
 }
@@ -121,70 +153,67 @@ const (
 // sendMessages sends what is queued, for who has the turn. It reports whether the
 // connection can go on. The log comes first, as for replies; where it cannot
 // advance, what the messages show stands, as reads do.
-func (c *client) sendMessages() bool {
-	s := &c.sender
-	s.taken = c.channels.Take(s.taken[:0])
-	if len(s.taken) == 0 {
+func (c *client) sendMessages(r *receiver) bool {
+	r.taken = r.channels.Take(r.taken[:0])
+	if len(r.taken) == 0 {
 		return true
 	}
 	lsn := uint64(0)
-	for _, m := range s.taken {
+	for _, m := range r.taken {
 		lsn = max(lsn, m.LSN())
 	}
 	_ = c.srv.store.Wait(lsn)
-	ok := c.sendTaken()
-	clear(s.taken)
-	if cap(s.taken) > keptSenderMessages {
-		s.taken = nil
+	ok := c.sendTaken(r)
+	clear(r.taken)
+	if cap(r.taken) > keptSenderMessages {
+		r.taken = nil
 	}
-	if cap(s.out) > keptSenderBytes {
-		s.out = nil
+	if cap(r.out) > keptSenderBytes {
+		r.out = nil
 	}
 	return ok
 }
 
-func (c *client) sendTaken() bool {
-	s := &c.sender
-	s.out = s.out[:0]
+func (c *client) sendTaken(r *receiver) bool {
+	r.out = r.out[:0]
 	gathered := 0
 	send := func(b []byte) bool {
 		ok := c.push(b)
-		c.channels.Sent(gathered)
+		r.channels.Sent(gathered)
 		gathered = 0
 		return ok
 	}
-	for _, m := range s.taken {
+	for _, m := range r.taken {
 		if first, rest, ok := m.Parts(c.pushProto); ok && m.Len() >= largeMessageBytes {
-			s.out = append(s.out, first)
-			if !c.push(s.out) {
+			r.out = append(r.out, first)
+			if !c.push(r.out) {
 				return false
 			}
-			s.out = s.out[:0]
+			r.out = r.out[:0]
 			gathered += m.Len()
 			if !send(rest) {
 				return false
 			}
 			continue
 		}
-		s.out = m.AppendTo(s.out, c.pushProto)
+		r.out = m.AppendTo(r.out, c.pushProto)
 		gathered += m.Len()
-		if len(s.out) >= flushBytes {
-			if !send(s.out) {
+		if len(r.out) >= flushBytes {
+			if !send(r.out) {
 				return false
 			}
-			s.out = s.out[:0]
+			r.out = r.out[:0]
 		}
 	}
-	return len(s.out) == 0 || send(s.out)
+	return len(r.out) == 0 || send(r.out)
 }
 
 // endMessages ends what the connection has to do with channels, which is closed.
-func (c *client) endMessages() {
-	c.srv.hub.Leave(c.channels)
-	c.channels.Close()
-	if c.sender.quit != nil {
-		close(c.sender.quit)
+func (c *client) endMessages(r *receiver) {
+	c.srv.hub.Leave(r.channels)
+	r.channels.Close()
+	if r.quit != nil {
+		close(r.quit)
 	}
-	c.sender.running.Wait()
-	c.deliver()
+	r.running.Wait()
 }

@@ -51,8 +51,9 @@ func (c *client) Monitor() bool {
 		return false
 	}
 	// No line may come before the reply, which flush sends.
+	r := c.receive()
 	if !c.hasTurn {
-		c.turn <- struct{}{}
+		r.turn <- struct{}{}
 		c.hasTurn = true
 	}
 	m := &monitor{c: c, wake: make(chan struct{}, 1), quit: make(chan struct{})}
@@ -62,7 +63,7 @@ func (c *client) Monitor() bool {
 	all.list = append(all.list, m)
 	all.count.Add(1)
 	all.mu.Unlock()
-	c.sender.running.Go(m.sendWhenWoken)
+	r.running.Go(m.sendWhenWoken)
 	_ = c.srv.watchCommands()
 	return true
 }
@@ -192,7 +193,7 @@ func (m *monitors) add(lines []byte, limit int64) {
 }
 
 func (m *monitor) sendWhenWoken() {
-	c := m.c
+	c, turn := m.c, m.c.receiver.Load().turn
 	for {
 		select {
 		case <-m.wake:
@@ -200,7 +201,7 @@ func (m *monitor) sendWhenWoken() {
 			return
 		}
 		select {
-		case c.turn <- struct{}{}:
+		case turn <- struct{}{}:
 		case <-m.quit:
 			return
 		}

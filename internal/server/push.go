@@ -15,14 +15,16 @@ import (
 var _ changes.Outlet = (*client)(nil)
 
 // Subscriptions gives the feed's commands those of this connection.
-func (c *client) Subscriptions() *changes.Subscriptions { return c.subs }
+func (c *client) Subscriptions() *changes.Subscriptions { return c.receive().subs }
 
 // subscriptions returns how many streams are pushed.
 func (s *Server) subscriptions() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		n += c.subs.Count()
+		if r := c.receiver.Load(); r != nil {
+			n += r.subs.Count()
+		}
 	}
 	return n
 }
@@ -36,7 +38,7 @@ func (c *client) Turn(ctx context.Context) (proto int, err error) {
 		return 0, err
 	}
 	select {
-	case c.turn <- struct{}{}:
+	case c.receiver.Load().turn <- struct{}{}:
 		return c.pushProto, nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -44,7 +46,7 @@ func (c *client) Turn(ctx context.Context) (proto int, err error) {
 }
 
 // EndTurn implements changes.Outlet.
-func (c *client) EndTurn() { <-c.turn }
+func (c *client) EndTurn() { <-c.receiver.Load().turn }
 
 // Push implements changes.Outlet. A subscriber may take its time: what it costs
 // meanwhile is what was handed over here.
@@ -94,12 +96,13 @@ func (c *client) Fail(err error) {
 // endPushes ends the subscriptions before the connection's last replies. A peer
 // that does not read is waited for no longer than for these.
 func (c *client) endPushes() {
-	if !c.subs.Any() && !c.sending() {
+	r := c.receiver.Load()
+	if r == nil || !r.subs.Any() && !c.sending(r) {
 		return
 	}
 	c.ending.Store(true)
 	_ = c.conn.SetWriteDeadline(time.Now().Add(c.srv.writeTimeout))
-	c.subs.Close()
+	r.subs.Close()
 	c.writeDeadline = 0
 }
 
@@ -109,7 +112,10 @@ func (c *client) SubscribeMode() bool { return c.w.Proto() == 2 && c.subscribed(
 
 // subscribed reports whether the connection takes messages, of the feed or of
 // channels. Any goroutine may ask.
-func (c *client) subscribed() bool { return c.subs.Any() || c.channels.Any() }
+func (c *client) subscribed() bool {
+	r := c.receiver.Load()
+	return r != nil && (r.subs.Any() || r.channels.Any())
+}
 
 // refuseSubscribed holds a connection in that mode to what Redis allows in it,
 // and to what ends it.

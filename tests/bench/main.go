@@ -1,7 +1,7 @@
 // Command bench measures kevy-server beside redis-server, in turn and in one
 // run, so that the ratios hold whatever the machine: rate and server CPU per
-// command, memory per key, what the feed costs, how a consumer keeps up, and what
-// followers cost and get.
+// command, memory per key, what the feed costs, how a consumer keeps up, what
+// followers cost and get, and what idle connections weigh.
 package main
 
 import (
@@ -25,9 +25,12 @@ type plan struct {
 	idleSeconds int // between load and measuring memory
 	pairs       int // of runs with the feed on and off
 	seconds     int // of a run at a fixed rate
-	kevy, redis process.Binary
-	out         io.Writer
-	results     []result
+	// idleConnections are opened and left alone; settleSeconds is for how long
+	// before they are weighed.
+	idleConnections, settleSeconds int
+	kevy, redis                    process.Binary
+	out                            io.Writer
+	results                        []result
 }
 
 // result is one line of what was measured, for programs to read.
@@ -41,13 +44,15 @@ type result struct {
 }
 
 func main() {
-	p := plan{out: os.Stdout}
+	p := plan{out: os.Stdout, settleSeconds: settleSeconds}
 	flag.IntVar(&p.runs, "runs", 5, "runs of each speed")
 	flag.IntVar(&p.commands, "commands", 2_000_000, "commands of a run at pipeline 16")
 	flag.IntVar(&p.keys, "keys", 1_000_000, "keys for memory per key")
 	flag.IntVar(&p.idleSeconds, "idle", 10, "seconds between load and measuring memory")
 	flag.IntVar(&p.pairs, "pairs", 9, "pairs of runs with the feed on and off")
 	flag.IntVar(&p.seconds, "seconds", 5, "seconds of a run at a fixed rate")
+	flag.IntVar(&p.idleConnections, "connections", 10_000, "idle connections")
+	connectionsAlone := flag.Bool("idle-connections", false, "measure idle connections alone")
 	feedAlone := flag.Bool("feed", false, "measure the feed alone")
 	rewritesAlone := flag.Bool("rewrites", false, "measure writers beside rewrites of the log alone")
 	asJSON := flag.Bool("json", false, "print the results as JSON, and the table to the standard error")
@@ -55,9 +60,12 @@ func main() {
 	if *asJSON {
 		p.out = os.Stderr
 	}
-	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed}
+	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed, p.connections}
 	if *feedAlone {
 		parts = []func() error{p.feed}
+	}
+	if *connectionsAlone {
+		parts = []func() error{p.connections}
 	}
 	if *rewritesAlone {
 		parts = []func() error{p.rewriters}
@@ -73,8 +81,8 @@ func main() {
 }
 
 func (p *plan) measure(parts []func() error) error {
-	if p.runs < 1 || p.commands < 1000 || p.keys < 1 || p.pairs < 1 || p.seconds < 1 || p.idleSeconds < 0 {
-		return errors.New("-runs, -keys, -pairs and -seconds must be at least 1, -commands 1000, -idle 0")
+	if p.runs < 1 || p.commands < 1000 || p.keys < 1 || p.pairs < 1 || p.seconds < 1 || p.idleSeconds < 0 || p.idleConnections < 1 {
+		return errors.New("-runs, -keys, -pairs, -seconds and -connections must be at least 1, -commands 1000, -idle 0")
 	}
 	path, err := process.Build()
 	if err != nil {
