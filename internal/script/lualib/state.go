@@ -13,7 +13,7 @@ const (
 	// Lua 5.1's stack of calls grows.
 	maxCallDepth = 16 << 10
 	// maxStackSlots bounds the values on the stack of a thread.
-	maxStackSlots = 1 << 20
+	maxStackSlots = 1 << 19
 	// stackSlots is how many a thread has at first.
 	stackSlots = 128
 	// stackStep is by how many it grows.
@@ -95,8 +95,8 @@ func (s *State) Eval(p *Program, name string, keys, args [][]byte, h Host, w *re
 	s.globals.RawSetString("KEYS", s.list(keys))
 	s.globals.RawSetString("ARGV", s.list(args))
 	out := s.run(s.function(p), nil, name, h, w)
-	s.globals.RawSetString("KEYS", newTable(0, 0))
-	s.globals.RawSetString("ARGV", newTable(0, 0))
+	s.globals.RawSetString("KEYS", lua.LNil)
+	s.globals.RawSetString("ARGV", lua.LNil)
 	return out
 }
 
