@@ -267,8 +267,10 @@ func TestChangesOfFilesAndRewrites(t *testing.T) {
 					}
 				}
 			})
+			// A busy disk takes the time of many for a few: there are some in any case.
+			const fewest = 5
 			n := 0
-			for end := time.Now().Add(lasting); time.Now().Before(end) && !t.Failed(); n++ {
+			for end := time.Now().Add(lasting); (time.Now().Before(end) || n < fewest) && !t.Failed(); n++ {
 				cut, err := l.Cut()
 				if err != nil {
 					t.Fatal(err)
@@ -294,9 +296,6 @@ func TestChangesOfFilesAndRewrites(t *testing.T) {
 			again.mustClose()
 			names := mustList(t, opt.FS, filepath.Join(opt.Dir, logDirName))
 			check(t, "files "+fmt.Sprint(names), len(names), 2+len(again.dir.manifest.segments))
-			if n < 5 {
-				t.Fatalf("only %d rewrites", n)
-			}
 		})
 	}
 }
