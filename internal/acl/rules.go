@@ -340,8 +340,8 @@ func merge(words []string) ([]string, error) {
 	for i, w := range words {
 		closes := strings.HasSuffix(w, ")")
 		switch {
-		case open < 0 && strings.HasPrefix(w, "(") && !closes:
-			open = i
+		case strings.HasPrefix(w, "(") && !closes:
+			open = i // as in Redis, what an earlier one began is dropped
 		case open < 0:
 			out = append(out, w)
 		case closes:
