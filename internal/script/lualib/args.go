@@ -1,8 +1,6 @@
 package lualib
 
 import (
-	"strings"
-
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -115,7 +113,7 @@ func pushString(l *lua.LState, s string) int { return push(l, lua.LString(s)) }
 
 func pushNumber(l *lua.LState, f float64) int { return push(l, lua.LNumber(f)) }
 
-// fieldOf is a metamethod of a value, nil if it has none.
+// metaField is a metamethod of a value, nil if it has none.
 func metaField(l *lua.LState, v lua.LValue, name string) lua.LValue {
 	if mt := rawMetatable(l, v); mt != nil {
 		return contents(l, mt).RawGetString(name)
@@ -128,6 +126,3 @@ func newTable(n, fields int) *lua.LTable { return emptyState.CreateTable(n, fiel
 
 // emptyState serves to make tables; it never runs.
 var emptyState = new(lua.LState)
-
-// isCText reports whether a string has no zero byte.
-func isCText(s string) bool { return strings.IndexByte(s, 0) < 0 }

@@ -126,27 +126,7 @@ func (s *State) handled(l *lua.LState, v lua.LValue, handler func(*lua.LState, l
 	return handler(l, v)
 }
 
-// callback calls a function from one of a library, for n values.
-func (s *State) callback(l *lua.LState, fn lua.LValue, n int, args ...lua.LValue) []lua.LValue {
-	s.enter(l)
-	if _, ok := fn.(*lua.LFunction); !ok {
-		if _, ok := metaField(l, fn, "__call").(*lua.LFunction); !ok {
-			raise(l, lua.LString(typeError("call", named{}, typeName(fn))))
-		}
-	}
-	l.Push(fn)
-	push(l, args...)
-	l.Call(len(args), n)
-	rets := make([]lua.LValue, n)
-	for i := range rets {
-		rets[i] = l.Get(i - n)
-	}
-	l.Pop(n)
-	s.leave()
-	return rets
-}
-
-// call1 is callback for one value.
+// call1 calls a function from one of a library, for one value.
 func (s *State) call1(l *lua.LState, fn lua.LValue, args ...lua.LValue) lua.LValue {
 	s.enter(l)
 	if _, ok := fn.(*lua.LFunction); !ok {

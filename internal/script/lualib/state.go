@@ -38,7 +38,6 @@ type State struct {
 	stringMeta *lua.LTable // of strings, as scripts see it
 	readonly   map[*lua.LTable]readonly
 	redis      *lua.LTable // the contents of redis
-	json       *jsonConfig
 	random     random
 	watch      watch
 	ending     error                // why what runs has to end
