@@ -15,6 +15,13 @@ func (tx *Tx) accessTime() uint32 { return uint32(tx.nowMs/1000) & accessMask }
 
 // used notes the access for OBJECT IDLETIME or FREQ and for eviction.
 func (tx *Tx) used(e *ds.Entry) {
+	if tx.untouched && e.LRU() != 0 {
+		return
+	}
+	tx.touched(e)
+}
+
+func (tx *Tx) touched(e *ds.Entry) {
 	if lfu := tx.set.lfu.Load(); lfu != nil {
 		e.SetLRU(e.LRU()&notIntBit | tx.counted(e, lfu))
 		return
@@ -28,9 +35,17 @@ func (tx *Tx) used(e *ds.Entry) {
 // OBJECT REFCOUNT shows it.
 func (s *Set) LookAtUses(do bool) { s.alone.Store(do) }
 
+// Untouch says whether what follows, up to the next call, counts as no use of keys that
+// are there, but for Touch: CLIENT NO-TOUCH.
+func (tx *Tx) Untouch(do bool) { tx.untouched = do }
+
 // usedAnew is used for an entry that just got a new string.
 func (tx *Tx) usedAnew(e *ds.Entry) {
 	if lfu := tx.set.lfu.Load(); lfu != nil {
+		if tx.untouched && e.LRU() != 0 {
+			e.SetLRU(e.LRU() &^ notIntBit)
+			return
+		}
 		e.SetLRU(tx.counted(e, lfu))
 		return
 	}

@@ -91,3 +91,41 @@ func TestUsesAreCounted(t *testing.T) {
 		t.Errorf("idle times again: %+v", i)
 	}
 }
+
+// What a client with NO-TOUCH does leaves the records of keys that are there as they are,
+// but for TOUCH; a new key has one all the same.
+func TestUntouch(t *testing.T) {
+	for _, lfu := range []*LFU{nil, {LogFactor: 0, DecayMinutes: 1}} {
+		s := newTestSet(1)
+		s.SetLFU(lfu)
+		key, fresh := []byte("k"), []byte("fresh")
+		word := func(k []byte) uint32 { return s.shards[0].dbs[0].keys.Get(k).LRU() }
+		s.update(0, func(tx *Tx) { tx.Set(key, []byte("v"), 0) })
+		before := word(key)
+		s.now += 120_000
+		s.tx.Untouch(true)
+		s.update(0, func(tx *Tx) {
+			_, _, _ = tx.String(key)
+			_ = tx.SetRange(key, 0, []byte("w"))
+			tx.Set(fresh, []byte("v"), 0)
+			_, _ = tx.HSet([]byte("hash"), []byte("f"), []byte("v"))
+		})
+		if word(key) != before {
+			t.Errorf("%v: read and changed: %x, was %x", lfu, word(key), before)
+		}
+		if word(fresh) == 0 || word([]byte("hash")) == 0 {
+			t.Errorf("%v: new keys have no record", lfu)
+		}
+		s.update(0, func(tx *Tx) { tx.Touch(key) })
+		if word(key) == before {
+			t.Errorf("%v: TOUCH has left it", lfu)
+		}
+		before = word(key)
+		s.now += 120_000
+		s.tx.Untouch(false)
+		s.update(0, func(tx *Tx) { _, _, _ = tx.String(key) })
+		if word(key) == before {
+			t.Errorf("%v: used, and not on record", lfu)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func (tx *Tx) Exists(key []byte) bool {
 func (tx *Tx) Touch(key []byte) bool {
 	e := tx.lookup(key)
 	if e != nil {
-		tx.used(e)
+		tx.touched(e)
 	}
 	return e != nil
 }

@@ -38,8 +38,10 @@ type Tx struct {
 	nowMs  int64
 	cause  op.Cause
 	replay bool
-	undo   *undo
-	eff    [][]byte // scratch: the arguments of an op that had an effect
+	// untouched: see Untouch. It outlasts End.
+	untouched bool
+	undo      *undo
+	eff       [][]byte // scratch: the arguments of an op that had an effect
 
 	ready   []*Queue // of keys that have changed and are waited for, in that order
 	readyAt int      // how many of them NextReady has returned

@@ -13,6 +13,7 @@ type Watch struct {
 	dirty atomic.Bool
 	keys  []watched
 	names map[string]bool // of keys
+	bytes int             // what the names occupy
 }
 
 type watched struct {
@@ -42,8 +43,16 @@ func (tx *Tx) Watch(w *Watch, key []byte) {
 		sh.watches = make(map[string][]*Watch)
 	}
 	sh.watches[name] = append(sh.watches[name], w)
+	w.bytes += 2*len(name) + watchedBytes
 	w.keys = append(w.keys, watched{shard: sh.index, name: name, db: tx.db, key: string(key)})
 }
+
+// watchedBytes is about what a watched key occupies beside its name, which is kept
+// twice: here and with its shard.
+const watchedBytes = 144
+
+// MemBytes estimates what the watched keys occupy, in bytes.
+func (w *Watch) MemBytes() int { return w.bytes }
 
 // Len returns the number of watched keys.
 func (w *Watch) Len() int { return len(w.keys) }
@@ -80,7 +89,7 @@ func (w *Watch) Clear() {
 		sh.unwatch(w.keys[i].name, w)
 		sh.mu.Unlock()
 	}
-	w.keys, w.names = nil, nil
+	w.keys, w.names, w.bytes = nil, nil, 0
 	w.dirty.Store(false)
 }
 

@@ -75,6 +75,9 @@ func (s *Session) QueuedBytes() int { return s.multi.bytes }
 // WatchedKeys returns how many keys are watched.
 func (s *Session) WatchedKeys() int { return s.watch.Len() }
 
+// WatchedBytes returns what the watched keys occupy.
+func (s *Session) WatchedBytes() int { return s.watch.MemBytes() }
+
 // WatchTouched reports whether a watched key has changed, so that EXEC will
 // answer null.
 func (s *Session) WatchTouched() bool { return s.watch.Touched() }

@@ -36,6 +36,7 @@ type Session struct {
 	scripting bool
 	nested    *nested // of the session's scripts, nil before the first
 	oom       bool    // see RefuseOOM
+	noTouch   bool    // see NoTouch
 
 	lastLSN     uint64 // of the last commit
 	lastStreams []int  // its shard streams
@@ -177,11 +178,22 @@ func (s *Session) Close() {
 func (s *Session) Rest() { s.working = nil }
 
 // Wake ends Rest.
-func (s *Session) Wake() { s.working = &working{tx: s.x.store.NewTx()} }
+func (s *Session) Wake() {
+	s.working = &working{tx: s.x.store.NewTx()}
+	s.tx.Untouch(s.noTouch)
+}
+
+// NoTouch says whether the session's commands count as no use of keys, but for TOUCH, as
+// CLIENT NO-TOUCH does.
+func (s *Session) NoTouch(on bool) {
+	s.noTouch = on
+	s.tx.Untouch(on)
+}
 
 // Reset puts the session into the state of a new connection, as RESET does.
 func (s *Session) Reset() {
 	s.discard()
+	s.NoTouch(false)
 	s.db = 0
 	s.W.SetProto(2)
 }

@@ -83,6 +83,7 @@ func (h *Hub) Subscribe(s *Subscriber, kind Kind, name []byte) bool {
 		s.subscriptions[kind] = make(map[string]*subscription)
 	}
 	s.subscriptions[kind][t.name] = sub
+	s.nameBytes.Add(int64(len(t.name)) + subscriptionBytes)
 	s.counts[kind].Add(1)
 	return true
 }
@@ -117,6 +118,7 @@ func (h *Hub) Leave(s *Subscriber) {
 func (h *Hub) remove(sub *subscription) {
 	s, t := sub.subscriber, sub.topic
 	delete(s.subscriptions[t.kind], t.name)
+	s.nameBytes.Add(-int64(len(t.name)) - subscriptionBytes)
 	s.counts[t.kind].Add(-1)
 	last := len(t.subscribers) - 1
 	t.subscribers[sub.place] = t.subscribers[last]

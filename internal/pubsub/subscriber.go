@@ -26,6 +26,8 @@ type Subscriber struct {
 
 	wake    chan struct{} // has room for one: there is something to take
 	waiting atomic.Int64  // bytes queued, or taken and not yet sent
+	// nameBytes is what the subscriptions occupy.
+	nameBytes atomic.Int64
 
 	mu     sync.Mutex
 	queue  []*Message // guarded by mu
@@ -61,6 +63,12 @@ func (s *Subscriber) Any() bool {
 
 // Waiting returns how many bytes wait to be sent. Any goroutine may ask.
 func (s *Subscriber) Waiting() int64 { return s.waiting.Load() }
+
+// subscriptionBytes is about what a subscription occupies beside its name.
+const subscriptionBytes = 128
+
+// SubscriptionBytes estimates what the subscriptions occupy. Any goroutine may ask.
+func (s *Subscriber) SubscriptionBytes() int64 { return s.nameBytes.Load() }
 
 // Woken returns what is signalled when there is something to take.
 func (s *Subscriber) Woken() <-chan struct{} { return s.wake }

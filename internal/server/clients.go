@@ -33,7 +33,10 @@ func (c *client) look() clientState {
 		buffer, st.queryBytes = c.r.MemBytes(), c.r.Buffered()
 	}
 	st.queryFree = max(0, buffer-st.queryBytes)
-	st.totalBytes = buffer + st.replySize + st.multiBytes + clientBytes
+	st.totalBytes = buffer + st.replySize + st.multiBytes + c.es.WatchedBytes() + clientBytes
+	if r := c.receiver.Load(); r != nil {
+		st.totalBytes += int(r.channels.SubscriptionBytes())
+	}
 	if st.multi >= 0 {
 		st.flags |= connection.InMulti
 	}
