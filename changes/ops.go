@@ -222,6 +222,13 @@ type (
 	FlushAll struct{}
 	// SwapDB exchanges two databases.
 	SwapDB struct{ A, B int }
+	// Function changes the libraries of functions. Do is "LOAD", with the Code that
+	// takes the place of a library of its name, "DELETE", with the Name of the one
+	// that goes, or "FLUSH": all go.
+	Function struct {
+		Do         string
+		Name, Code []byte
+	}
 )
 
 func (Del) Verb() string        { return "DEL" }
@@ -255,6 +262,7 @@ func (XAck) Verb() string       { return "XACK" }
 func (FlushDB) Verb() string    { return "FLUSHDB" }
 func (FlushAll) Verb() string   { return "FLUSHALL" }
 func (SwapDB) Verb() string     { return "SWAPDB" }
+func (Function) Verb() string   { return "FUNCTION" }
 
 // UnknownOpError says that an op is none that this version of the package
 // knows, or has a form that it does not know: the server is newer. Use a newer
@@ -339,6 +347,8 @@ func (d *opDecoder) op(verb string) Op {
 		return FlushAll{}
 	case "SWAPDB":
 		return SwapDB{A: d.db(), B: d.db()}
+	case "FUNCTION":
+		return d.function()
 	}
 	return d.streamOp(verb)
 }
@@ -379,6 +389,22 @@ func (d *opDecoder) streamOp(verb string) Op {
 	case "XACK":
 		return XAck{Key: d.next(), Group: d.next(), IDs: d.ids(len(d.rest))}
 	}
+	return nil
+}
+
+func (d *opDecoder) function() Op {
+	switch op := (Function{Do: string(d.next())}); op.Do {
+	case "LOAD":
+		d.word("REPLACE")
+		op.Code = d.next()
+		return op
+	case "DELETE":
+		op.Name = d.next()
+		return op
+	case "FLUSH":
+		return op
+	}
+	d.failed = true
 	return nil
 }
 

@@ -68,6 +68,9 @@ func TestDecode(t *testing.T) {
 		"FLUSHDB":                                FlushDB{},
 		"FLUSHALL":                               FlushAll{},
 		"SWAPDB 0 15":                            SwapDB{A: 0, B: 15},
+		"FUNCTION LOAD REPLACE code":             Function{Do: "LOAD", Code: b("code")},
+		"FUNCTION DELETE lib":                    Function{Do: "DELETE", Name: b("lib")},
+		"FUNCTION FLUSH":                         Function{Do: "FLUSH"},
 		"XSETID s 7-0 ENTRIESADDED 1 MAXDELETEDID 6-1": XSetID{Key: b("s"), LastID: StreamID{7, 0}, EntriesAdded: 1, MaxDeletedID: StreamID{6, 1}},
 		"XCLAIM s g c 0 5-1 5-2 TIME 33177117420000 RETRYCOUNT 2 FORCE JUSTID": XClaim{
 			Key: b("s"), Group: b("g"), Consumer: b("c"), IDs: []StreamID{{5, 1}, {5, 2}}, Delivered: at, Count: 2,
@@ -112,6 +115,7 @@ var examples = map[string]string{
 	"ZREM": "ZREM k m", "XADD": "XADD k 1-1 f v", "XDEL": "XDEL k 1-1", "XTRIM": "XTRIM k MAXLEN = 0", "XSETID": "XSETID k 1-1 ENTRIESADDED 1",
 	"XGROUP": "XGROUP DESTROY k g", "XCLAIM": "XCLAIM k g c 0 1-1 TIME 1 RETRYCOUNT 1 FORCE JUSTID", "XACK": "XACK k g 1-1", "FLUSHDB": "FLUSHDB",
 	"FLUSHALL": "FLUSHALL", "SWAPDB": "SWAPDB 0 1", "HPEXPIREAT": "HPEXPIREAT k 1 FIELDS 1 f", "HPERSIST": "HPERSIST k FIELDS 1 f",
+	"FUNCTION": "FUNCTION DELETE lib",
 }
 
 // TestEveryOpIsKnown compares with the vocabulary of the server: each verb

@@ -242,8 +242,8 @@ func (f *Filter) passes(fr *op.Frame) bool {
 		return true
 	}
 	switch fr.Verb {
-	case op.FlushAll:
-		return true
+	case op.FlushAll, op.Function:
+		return true // of no database
 	case op.SwapDB:
 		return f.AllDBs
 	}

@@ -230,7 +230,13 @@ func (r *SnapshotReader) gather(part *persist.SpoolPart) error {
 		if fr == nil {
 			return nil
 		}
-		if key := fr.Key(); r.key == nil || !bytes.Equal(key, r.key) {
+		if !fr.Verb.Keyed() {
+			// A library of functions, which stands in the parts of every shard.
+			if r.stream == r.source.shards && part.Shard != 0 {
+				continue
+			}
+			r.key, r.passes = nil, true
+		} else if key := fr.Key(); r.key == nil || !bytes.Equal(key, r.key) {
 			r.key, r.passes = key, r.filter.PassesKey(fr.DB, key)
 		}
 		if r.passes {

@@ -131,6 +131,8 @@ func (tx *Tx) apply(v op.Verb, args [][]byte) (err error) {
 		_, err = tx.ZRem(args[1], args[2:]...)
 	case op.XAdd, op.XDel, op.XTrim, op.XSetID, op.XGroup, op.XClaim, op.XAck:
 		return tx.applyStream(v, args)
+	case op.Function:
+		return tx.applyFunction(args)
 	case op.FlushDB:
 		tx.FlushDB(tx.db)
 	case op.FlushAll:

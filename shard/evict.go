@@ -121,13 +121,12 @@ func (s *Set) ResetEvicted() { s.evicted.Store(0) }
 // LockWithin takes the lock of one shard as Lock does, but gives up when that takes
 // longer than patience, and reports whether it has it: for who can do without.
 func (s *Set) LockWithin(shard int, patience time.Duration) bool {
-	mu := &s.shards[shard].mu
-	if mu.TryLock() {
+	if s.TryLock(shard) {
 		return true
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		time.Sleep(lockRetry)
-		if mu.TryLock() {
+		if s.TryLock(shard) {
 			return true
 		}
 	}

@@ -31,6 +31,7 @@ type Set struct {
 	expiry  ExpiryStats
 	// expiryPaused says that overdue keys go only when somebody asks for them.
 	expiryPaused atomic.Bool
+	functions    libraries
 	yielded      atomic.Pointer[yielded] // nil: the locks mean what they say
 }
 
@@ -127,6 +128,8 @@ func (s *Set) Replace(other *Set) {
 		sh.dbs = other.shards[i].dbs
 	}
 	s.CountAll()
+	s.functions.byName = other.functions.byName
+	s.functions.version++
 }
 
 // ShardOf returns the shard that a key lives in.

@@ -7,8 +7,9 @@ import (
 // Snapshot is the keyspace as of one moment, read without locks while it goes
 // on changing.
 type Snapshot struct {
-	parts []part
-	keys  int
+	parts     []part
+	keys      int
+	libraries []Library
 }
 
 type part struct {
@@ -19,7 +20,7 @@ type part struct {
 // Freeze takes a snapshot in microseconds. Every shard must be locked by the
 // caller.
 func (s *Set) Freeze() *Snapshot {
-	snap := &Snapshot{}
+	snap := &Snapshot{libraries: s.functions.byName}
 	for _, sh := range s.shards {
 		for db := range sh.dbs {
 			snap.add(sh, db)
@@ -49,6 +50,9 @@ func (s *Snapshot) add(sh *Shard, db int) {
 
 // Keys returns the number of keys in the snapshot.
 func (s *Snapshot) Keys() int { return s.keys }
+
+// Libraries returns the libraries of functions.
+func (s *Snapshot) Libraries() []Library { return s.libraries }
 
 // EachValue calls fn with every value until it returns false. It may be called
 // before Each only.

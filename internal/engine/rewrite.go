@@ -112,6 +112,12 @@ func (e *Engine) writeBase(base baseWriter, snap *shard.Snapshot) error {
 	}
 	rest := e.newRest()
 	defer rest.Close()
+	for _, lib := range snap.Libraries() {
+		c.Reset()
+		shard.RebuildLibrary(&c, lib)
+		payload = append(payload, c.Bytes()...)
+		ops += c.Ops()
+	}
 	err := walk(snap, rest, func(keyDB, stream int, entry *ds.Entry) error {
 		if e.closing.Load() {
 			return errClosing

@@ -66,10 +66,23 @@ const snapshotPartBytes = 32 << 10
 func (f frozen) Write(add func(shard, db, ops int, payload []byte) error) error {
 	w := partWriter{add: add, rest: f.e.newRest()}
 	defer w.rest.Close()
+	// The libraries of functions are in every stream, so with the parts of every
+	// shard.
+	begun := 0
+	begin := func(upTo int) {
+		for ; begun <= upTo && len(f.snap.Libraries()) > 0; begun++ {
+			w.flush()
+			w.db, w.shard = 0, begun
+			for _, lib := range f.snap.Libraries() {
+				shard.RebuildLibrary(&w.ops, lib)
+			}
+		}
+	}
 	err := walk(f.snap, w.rest, func(db, stream int, entry *ds.Entry) error {
 		if f.e.closing.Load() {
 			return errClosing
 		}
+		begin(stream)
 		if db != w.db || stream != w.shard {
 			w.flush()
 			w.db, w.shard = db, stream
@@ -81,6 +94,7 @@ func (f frozen) Write(add func(shard, db, ops int, payload []byte) error) error 
 		return w.err
 	})
 	if err == nil {
+		begin(len(f.e.all) - 1)
 		w.flush()
 		err = w.err
 	}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,8 +13,7 @@ import (
 // defaultBusyAfter is that of busy-reply-threshold.
 const defaultBusyAfter = 5 * time.Second
 
-// ticksPerLook is after how many ticks of a script the clock is read and the
-// memory looked at.
+// ticksPerLook is after how many ticks of a script the clock is read.
 const ticksPerLook = 16
 
 // scripts is what an executor knows of the script that runs; there is never more
@@ -35,8 +35,7 @@ type runningScript struct {
 	busy  atomic.Bool  // it has taken longer than allowed, and all others are told
 	args  [][]byte     // of its command, once busy is set; a copy
 
-	ticks  int
-	memory scriptMemory
+	ticks int
 }
 
 // The states of a script: one that has called a command that writes is not
@@ -81,8 +80,8 @@ func (r *runningScript) writes() bool {
 }
 
 var (
-	errScriptKilled = &resp.Error{Code: "ERR", Text: "Script killed by user with SCRIPT KILL."}
-	errScriptHalted = &resp.Error{Code: "ERR", Text: "The server ends."}
+	errScriptKilled = errors.New("Script killed by user with SCRIPT KILL.")
+	errScriptHalted = errors.New("The server ends.")
 )
 
 // tick says why the script has to end.
@@ -93,13 +92,13 @@ func (r *runningScript) tick(n *nested) error {
 	if r.state.Load() == scriptKilled {
 		return errScriptKilled
 	}
-	if r.ticks++; r.ticks%ticksPerLook != 0 && !r.memory.due() {
+	if r.ticks++; r.ticks%ticksPerLook != 0 {
 		return nil
 	}
 	if after := time.Duration(n.x.scripts.busyAfter.Load()); after > 0 && !r.busy.Load() && sinceStart()-r.began >= after {
 		r.tellOthers(n)
 	}
-	return r.memory.look()
+	return nil
 }
 
 // tellOthers makes everybody who waits for a shard be answered with BUSY.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kevy/internal/command"
+	"kevy/internal/rdb"
 	"kevy/resp"
 	"kevy/shard"
 )
@@ -24,6 +25,9 @@ const mayBeLogged = command.Write | command.MayReplicate
 func RunForeign(table *command.Table) func(tx *shard.Tx, args [][]byte) error {
 	w := resp.NewWriter(2)
 	return func(tx *shard.Tx, args [][]byte) (err error) {
+		if command.EqualFold(args[0], "FUNCTION") && len(args) > 1 {
+			return foreignFunction(tx, args)
+		}
 		spec := table.Lookup(args)
 		if spec == nil || spec.Run == nil {
 			return fmt.Errorf("it holds command '%.128s' of another server, which kevy does not have", args[0])
@@ -46,4 +50,33 @@ func RunForeign(table *command.Table) func(tx *shard.Tx, args [][]byte) error {
 		}
 		return nil
 	}
+}
+
+// foreignFunction keeps what another server has logged of libraries of functions.
+// It was run there, and is not looked into here.
+func foreignFunction(tx *shard.Tx, args [][]byte) error {
+	switch {
+	case command.EqualFold(args[1], "LOAD") && len(args) > 2:
+		return tx.LoadLibrary(args[len(args)-1])
+	case command.EqualFold(args[1], "DELETE") && len(args) == 3:
+		tx.DeleteLibrary(string(args[2]))
+	case command.EqualFold(args[1], "FLUSH"):
+		tx.FlushLibraries()
+	case command.EqualFold(args[1], "RESTORE") && len(args) > 2:
+		codes, err := rdb.ParseFunctions(args[2])
+		if err != nil {
+			return fmt.Errorf("FUNCTION RESTORE: %w", err)
+		}
+		if len(args) == 4 && command.EqualFold(args[3], "FLUSH") {
+			tx.FlushLibraries()
+		}
+		for _, code := range codes {
+			if err := tx.LoadLibrary(code); err != nil {
+				return err
+			}
+		}
+	default:
+		return fmt.Errorf("FUNCTION %.64q changes nothing and so is in no log", args[1])
+	}
+	return nil
 }

@@ -80,7 +80,6 @@ func (n *nested) Call(args [][]byte, proto int) []byte {
 		n.x.invoke(n.s, spec, args, tx)
 	}
 	n.s.W = n.outer
-	n.run.memory.took(n.w.Len())
 	return n.w.Bytes()
 }
 
@@ -114,9 +113,8 @@ func (n *nested) refused(spec *command.Spec, args [][]byte) *resp.Error {
 			return misconf(err)
 		}
 		if !n.run.writes() {
-			return errScriptKilled
+			return resp.Errorf("ERR", "%s", errScriptKilled)
 		}
-		n.run.memory.grows(args)
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ const (
 	SwapDB
 	HPExpireAt
 	HPersist
+	Function
 	numVerbs
 )
 
@@ -59,6 +60,7 @@ var verbNames = [numVerbs]string{
 	XAdd: "XADD", XDel: "XDEL", XTrim: "XTRIM", XSetID: "XSETID", XGroup: "XGROUP", XClaim: "XCLAIM", XAck: "XACK",
 	FlushDB: "FLUSHDB", FlushAll: "FLUSHALL", SwapDB: "SWAPDB",
 	HPExpireAt: "HPEXPIREAT", HPersist: "HPERSIST",
+	Function: "FUNCTION",
 }
 
 // String returns the Redis command that carries the op.
@@ -66,7 +68,7 @@ func (v Verb) String() string { return verbNames[v] }
 
 // Keyed reports whether the op has a key. An op without one concerns every
 // stream.
-func (v Verb) Keyed() bool { return v != FlushDB && v != FlushAll && v != SwapDB }
+func (v Verb) Keyed() bool { return v != FlushDB && v != FlushAll && v != SwapDB && v != Function }
 
 // KeyAt returns which argument of an op the key is, the verb being the first;
 // 0 if it has none.
@@ -167,6 +169,8 @@ func verbOf(name []byte) Verb {
 		return HPExpireAt
 	case "HPERSIST":
 		return HPersist
+	case "FUNCTION":
+		return Function
 	}
 	return None
 }

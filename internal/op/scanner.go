@@ -127,7 +127,7 @@ func (s *Scanner) Next() (*Frame, error) {
 var minArgs = [numVerbs]int{
 	Set: 3, SetRange: 4, Del: 2, PExpireAt: 3, Persist: 2, HSet: 4, HDel: 3,
 	LPush: 3, RPush: 3, LPop: 2, RPop: 2, LSet: 4, LInsert: 5, LRem: 4, LTrim: 4,
-	SAdd: 3, SRem: 3, ZAdd: 4, ZRem: 3, FlushDB: 1, FlushAll: 1, SwapDB: 3,
+	SAdd: 3, SRem: 3, ZAdd: 4, ZRem: 3, FlushDB: 1, FlushAll: 1, SwapDB: 3, Function: 2,
 	HPExpireAt: 6, HPersist: 5,
 	XAdd: 5, XDel: 3, XTrim: 5, XSetID: 3, XGroup: 4, XClaim: 6, XAck: 4,
 }

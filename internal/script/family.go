@@ -38,7 +38,10 @@ type Family struct {
 	// nil before the first one.
 	eval *lualib.State
 	// forget says that the next script runs in a new state.
-	forget atomic.Bool
+	forget    atomic.Bool
+	libraries libraries
+	// What of them is told without a lock.
+	libraryCount, functionCount atomic.Int64
 }
 
 // New returns the family on a runner.
@@ -46,13 +49,16 @@ func New(r Runner) *Family { return &Family{runner: r, cache: newCache()} }
 
 // Commands returns the commands.
 func (f *Family) Commands() []*command.Spec {
-	return []*command.Spec{f.evalCommand(), f.evalSHA(), f.evalRO(), f.evalSHARO(), f.script()}
+	return []*command.Spec{f.evalCommand(), f.evalSHA(), f.evalRO(), f.evalSHARO(), f.script(), f.function(), f.fcall(), f.fcallRO()}
 }
 
 // Close frees the states. No command of the family runs any more.
 func (f *Family) Close() {
 	if f.eval != nil {
 		f.eval.Close()
+	}
+	if f.libraries.state != nil {
+		f.libraries.state.Close()
 	}
 }
 

@@ -37,3 +37,18 @@ func (r scriptRunner) LogScript(level int, text string) {
 	}
 	r.s.log.Log(context.Background(), to, text, "by", "script")
 }
+
+// openScripts loads the libraries of functions that the store holds.
+func (s *Server) openScripts() {
+	set := s.store.Set()
+	all := make([]int, set.Shards())
+	for i := range all {
+		all[i] = i
+	}
+	tx := s.store.NewTx()
+	set.Lock(all)
+	tx.Begin(all, 0, s.store.NowMs())
+	s.scripts.Open(tx)
+	tx.End()
+	set.Unlock(all)
+}

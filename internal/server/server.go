@@ -134,6 +134,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Ser
 	}
 	s.subscribeSpec, s.sinceSpec = table.Original("changes|subscribe"), table.Original("changes|since")
 	s.exec = exec.New(table, store, log, s.refusals())
+	s.openScripts()
 	return s, nil
 }
 

@@ -21,6 +21,27 @@ var scriptFamily = family{
 		}, true, false},
 		{"SCRIPT KILL", 1, func(g *Generator) [][]byte { return join("SCRIPT", "KILL", g.maybe(10, "x")) }, true, false},
 		{"SCRIPT DEBUG", 1, func(g *Generator) [][]byte { return join("SCRIPT", "DEBUG", g.oneOf("NO", "no", "x", "")) }, true, false},
+		{"FCALL", 2, func(g *Generator) [][]byte {
+			return join("FCALL", g.oneOf("f1", "f2", "nosuch"), "2", g.anyKey(), g.anyKey(), g.value())
+		}, true, true},
+		{"FCALL_RO", 1, func(g *Generator) [][]byte {
+			return join("FCALL_RO", g.oneOf("f1", "f2", "nosuch"), "1", g.anyKey())
+		}, true, true},
+		{"FUNCTION LOAD", 2, func(g *Generator) [][]byte {
+			return join("FUNCTION", "LOAD", g.maybe(60, "REPLACE"), g.oneOf(libraries...))
+		}, true, false},
+		{"FUNCTION DELETE", 1, func(g *Generator) [][]byte { return join("FUNCTION", "DELETE", g.oneOf("l1", "l2", "x")) }, true, false},
+		{"FUNCTION FLUSH", 1, func(g *Generator) [][]byte {
+			return join("FUNCTION", "FLUSH", g.maybe(50, g.oneOf("SYNC", "ASYNC", "x")))
+		}, true, false},
+		{"FUNCTION LIST", 1, func(g *Generator) [][]byte {
+			return join("FUNCTION", "LIST", "LIBRARYNAME", g.oneOf("l1", "L2", "x"), g.maybe(50, "WITHCODE"))
+		}, true, false},
+		{"FUNCTION STATS", 1, func(g *Generator) [][]byte { return join("FUNCTION", "STATS") }, true, false},
+		{"FUNCTION KILL", 1, func(g *Generator) [][]byte { return join("FUNCTION", "KILL", g.maybe(10, "x")) }, true, false},
+		{"FUNCTION RESTORE", 1, func(g *Generator) [][]byte {
+			return join("FUNCTION", "RESTORE", g.oneOf("", "x", "\n\x00"), g.maybe(50, g.oneOf("FLUSH", "APPEND", "REPLACE", "x")))
+		}, true, false},
 	},
 	avoid: map[string]func(*Generator, [][]byte) bool{
 		"SCRIPT DEBUG": func(_ *Generator, args [][]byte) bool {
@@ -55,4 +76,12 @@ func makeEval(name string) func(g *Generator) [][]byte {
 		}
 		return join(name, g.oneOf(scripts...), strconv.Itoa(len(keys)), keys, g.value())
 	}
+}
+
+// libraries have one function each, as those of one are listed in any order.
+var libraries = []string{
+	"#!lua name=l1\nredis.register_function('f1', function(keys, args) redis.call('append', keys[1], args[1]) return redis.call('strlen', keys[1]) end)",
+	"#!lua name=l1\nredis.register_function('f2', function(keys) return redis.call('del', keys[1]) end)",
+	"#!lua name=l2\nredis.register_function{function_name='f2', callback=function(keys) return redis.call('type', keys[1]) end, flags={'no-writes'}}",
+	"#!lua name=l2\nreturn 1",
 }

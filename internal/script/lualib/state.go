@@ -46,6 +46,9 @@ type State struct {
 	body       *lua.LFunction       // makes what a coroutine runs
 	nested     int                  // calls from functions of libraries, within each other
 	idle       [maxIdle]*lua.LState // threads for protected calls, by the level of nesting
+	// loadGlobals are what a library sees while it is loaded; nil where none is.
+	loadGlobals *lua.LTable
+	loading     *loading // the library that is being loaded, nil: none
 }
 
 // New returns a state in which nothing has run.

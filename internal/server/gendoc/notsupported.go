@@ -13,7 +13,6 @@ var notSupported = []reason{
 		cluster|migrateslots cluster|migration cluster|myshardid cluster|slot-stats cluster|syncslots`},
 	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync wait waitaof"},
 	{"Valkey's: no script is shown again by its digest.", "script|show"},
-	{"There are no functions yet.", "fcall fcall_ro function function|delete function|dump function|flush function|help function|kill function|list function|load function|restore function|stats"},
 	{"The log is what lasts; BGREWRITEAOF writes it anew, and kevy-server export makes a dump.rdb.", "bgsave save"},
 	{"There is no client-side caching yet. CHANGES tells what changed, and misses nothing.",
 		"client|caching client|getredir client|tracking client|trackinginfo"},

@@ -130,7 +130,7 @@ var uncalled = map[string]string{
 	"multi": "TxPipeline sends it", "exec": "TxPipeline sends it", "discard": "go-redis never sends it", "unwatch": "Watch sends it",
 	"watch": "TestWatch", "quit": "go-redis does not send it", "hello": "every connection sends it", "auth": "HELLO does it", "reset": "a pooled connection must not",
 	"shutdown":     "TestShutdown",
-	"script|debug": "go-redis never sends it", "script|help": "go-redis never sends it",
+	"script|debug": "go-redis never sends it", "script|help": "go-redis never sends it", "function|help": "go-redis never sends it",
 	"subscribe": unhooked, "psubscribe": unhooked, "ssubscribe": unhooked, "unsubscribe": unhooked, "punsubscribe": unhooked, "sunsubscribe": unhooked,
 	"changes|subscribe": pushes, "changes|credit": pushes, "changes|unsubscribe": pushes,
 	"monitor": "the connection is for its lines then",
@@ -152,7 +152,7 @@ func TestCommands(t *testing.T) {
 			}{
 				{"strings", useStrings}, {"bitmaps", useBitmaps}, {"keys", useKeys}, {"expiry", useExpiry}, {"hashes", useHashes}, {"lists", useLists},
 				{"sets", useSets}, {"sorted sets", useSortedSets}, {"ranges of sorted sets", useSortedSetRanges}, {"blocking", useBlocking}, {"field expiry", useFieldExpiry}, {"newer strings", useNewerStrings}, {"streams", useStreams}, {"geo", useGeo},
-				{"HyperLogLogs", useHyperLogLog}, {"sort", useSort}, {"dump", useDump}, {"server", useServer}, {"feed", useFeed}, {"pub/sub", usePubSub}, {"scripts", useScripts},
+				{"HyperLogLogs", useHyperLogLog}, {"sort", useSort}, {"dump", useDump}, {"server", useServer}, {"feed", useFeed}, {"pub/sub", usePubSub}, {"scripts", useScripts}, {"functions", useFunctions},
 			} {
 				t.Run(family.name, func(t *testing.T) {
 					want(t, c.FlushAll(ctx), "OK")

@@ -36,3 +36,30 @@ func useScripts(t *testing.T, ctx context.Context, c *redis.Client) {
 	want(t, script, any(int64(1)))
 	want(t, after, int64(47))
 }
+
+func useFunctions(t *testing.T, ctx context.Context, c *redis.Client) {
+	want(t, c.FunctionFlush(ctx), "OK")
+	const code = "#!lua name=lib\nredis.register_function('add', function(keys, args) return redis.call('incrby', keys[1], args[1]) end)\n" +
+		"redis.register_function{function_name='get', callback=function(keys) return redis.call('get', keys[1]) end, flags={'no-writes'}}"
+	want(t, c.FunctionLoad(ctx, code), "lib")
+	want(t, c.FunctionLoadReplace(ctx, code), "lib")
+	want(t, c.FCall(ctx, "add", []string{"n"}, 40), any(int64(40)))
+	want(t, c.FCallRo(ctx, "get", []string{"n"}), any("40"))
+	list, err := c.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: "l*", WithCode: true}).Result()
+	if err != nil || len(list) != 1 || list[0].Name != "lib" || list[0].Code != code || len(list[0].Functions) != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	payload, err := c.FunctionDump(ctx).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, c.FunctionDelete(ctx, "lib"), "OK")
+	fails(t, c.FCall(ctx, "add", []string{"n"}, 1), "ERR Function not found")
+	want(t, c.FunctionRestore(ctx, payload), "OK")
+	want(t, c.FCall(ctx, "add", []string{"n"}, 2), any(int64(42)))
+	stats, err := c.FunctionStats(ctx).Result()
+	if err != nil || stats.Running() || len(stats.Engines) != 1 || stats.Engines[0].FunctionsCount != 2 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	fails(t, c.FunctionKill(ctx), "NOTBUSY No scripts in execution right now.")
+}

@@ -1,0 +1,266 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kevy/internal/command"
+	"kevy/internal/script/lualib"
+	"kevy/resp"
+	"kevy/shard"
+)
+
+// loadTimeout is how long loading a library may take.
+const loadTimeout = 500 * time.Millisecond
+
+// library is a library of functions that is loaded into the state for them.
+type library struct {
+	name      string
+	code      []byte
+	functions []*function
+}
+
+// function is a function of a library.
+type function struct {
+	*lualib.Function
+	flags Flags
+}
+
+// libraries are those that the store keeps, loaded. They are used with every shard
+// locked.
+type libraries struct {
+	state     *lualib.State // nil before the first library
+	version   uint64        // of the store's libraries that these are
+	byName    map[string]*library
+	functions map[string]*function
+}
+
+// sync makes the libraries those of the store, which others change too: recovery
+// does, and DEBUG RELOAD.
+func (f *Family) sync(tx *shard.Tx) *libraries {
+	l := &f.libraries
+	kept, version := tx.Libraries()
+	if version == l.version {
+		return l
+	}
+	old := l.byName
+	l.byName, l.functions = map[string]*library{}, map[string]*function{}
+	l.version = version
+	for _, k := range kept {
+		lib := old[k.Name]
+		if lib == nil || !bytes.Equal(lib.code, k.Code) {
+			var err *resp.Error
+			if lib, err = f.build(k.Code); err != nil {
+				// It was loaded once, by this program or by Redis: it stays, and has no functions.
+				f.runner.LogScript(lualib.LogWarning, fmt.Sprintf("the library of functions %q cannot be loaded: %v", k.Name, err))
+				lib = &library{name: k.Name, code: k.Code}
+			}
+		}
+		l.put(lib)
+	}
+	f.count()
+	return l
+}
+
+// count notes how many libraries and functions there are.
+func (f *Family) count() {
+	f.libraryCount.Store(int64(len(f.libraries.byName)))
+	f.functionCount.Store(int64(len(f.libraries.functions)))
+}
+
+// Open loads the libraries that the store holds. tx holds every shard.
+func (f *Family) Open(tx *shard.Tx) { f.sync(tx) }
+
+func (l *libraries) put(lib *library) {
+	l.remove(lib.name)
+	l.byName[lib.name] = lib
+	for _, fn := range lib.functions {
+		l.functions[fn.Name] = fn
+	}
+}
+
+func (l *libraries) remove(name string) {
+	lib := l.byName[name]
+	if lib == nil {
+		return
+	}
+	for _, fn := range lib.functions {
+		delete(l.functions, fn.Name)
+	}
+	delete(l.byName, name)
+}
+
+// clash returns the name of a function of lib that another library than the one it
+// replaces has; "" if there is none.
+func (l *libraries) clash(lib *library) string {
+	replaced := l.byName[lib.name]
+	for _, fn := range lib.functions {
+		other := l.functions[fn.Name]
+		if other == nil {
+			continue
+		}
+		if replaced == nil || !replaced.has(other) {
+			return fn.Name
+		}
+	}
+	return ""
+}
+
+func (lib *library) has(fn *function) bool {
+	for _, own := range lib.functions {
+		if own == fn {
+			return true
+		}
+	}
+	return false
+}
+
+// build compiles a library and lets it register its functions.
+func (f *Family) build(code []byte) (*library, *resp.Error) {
+	name, body, err := libraryHead(code)
+	if err != nil {
+		return nil, err
+	}
+	lib := &library{name: name, code: bytes.Clone(code)}
+	program, failed := lualib.Compile("user_function", body)
+	if failed != nil {
+		return nil, resp.Errorf("ERR", "Error compiling function: %v", failed)
+	}
+	l := &f.libraries
+	if l.state == nil {
+		l.state = lualib.NewFunctions()
+	}
+	loaded, failed := l.state.Load(program, &loader{f.runner, time.Now().Add(loadTimeout)}, func(fn *lualib.Function) error {
+		if !validName(fn.Name) {
+			return errName
+		}
+		flags, ok := flagsNamed(fn.Flags)
+		if !ok {
+			return errFlag
+		}
+		lib.functions = append(lib.functions, &function{fn, flags})
+		return nil
+	})
+	if failed != nil {
+		return nil, resp.Errorf("ERR", "Error registering functions: %v", failed)
+	}
+	if len(loaded) == 0 {
+		return nil, resp.Errorf("ERR", "No functions registered")
+	}
+	return lib, nil
+}
+
+var (
+	errName = fmt.Errorf("Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
+	errFlag = fmt.Errorf("unknown flag given")
+)
+
+func flagsNamed(names []string) (flags Flags, ok bool) {
+	for _, n := range names {
+		f := flagNamed(n)
+		if f == 0 {
+			return 0, false
+		}
+		flags |= f
+	}
+	return flags, true
+}
+
+// validName reports whether a library or a function may have that name.
+func validName(name string) bool {
+	for _, c := range []byte(name) {
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && c != '_' {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// libraryHead reads the first line of a library. body is the rest, its line end
+// included.
+func libraryHead(code []byte) (name string, body []byte, _ *resp.Error) {
+	if !bytes.HasPrefix(code, []byte("#!")) {
+		return "", nil, resp.Errorf("ERR", "Missing library metadata")
+	}
+	end := bytes.IndexByte(code, '\n')
+	if end < 0 {
+		return "", nil, resp.Errorf("ERR", "Invalid library metadata")
+	}
+	parts := strings.Fields(string(code[2:end]))
+	if len(parts) == 0 || code[2] == ' ' {
+		parts = append([]string{""}, parts...)
+	}
+	named := false
+	for _, part := range parts[1:] {
+		switch {
+		case len(part) < 5 || !strings.EqualFold(part[:5], "name="):
+			return "", nil, resp.Errorf("ERR", "Invalid metadata value given: %s", part)
+		case named:
+			return "", nil, resp.Errorf("ERR", "Invalid metadata value, name argument was given multiple times")
+		}
+		name, named = part[5:], true
+	}
+	switch {
+	case !named:
+		return "", nil, resp.Errorf("ERR", "Library name was not given")
+	case !validName(name):
+		return "", nil, &resp.Error{Code: "ERR", Text: errName.Error()}
+	case !strings.EqualFold(parts[0], "lua"):
+		return "", nil, resp.Errorf("ERR", "Engine '%s' not found", parts[0])
+	}
+	return name, code[end:], nil
+}
+
+// loader is the host of a library that is being loaded.
+type loader struct {
+	runner Runner
+	until  time.Time
+}
+
+func (*loader) Call([][]byte, int) []byte {
+	return []byte("-ERR no command can be called while a library is loaded\r\n")
+}
+func (l *loader) Log(level int, text string)    { l.runner.LogScript(level, text) }
+func (*loader) Permitted([][]byte) (bool, bool) { return false, false }
+func (l *loader) Tick() error {
+	if time.Now().After(l.until) {
+		return errLoadTimeout
+	}
+	return nil
+}
+
+var errLoadTimeout = errors.New("FUNCTION LOAD timeout")
+
+// Counts returns how many libraries and functions there are.
+func (f *Family) Counts() (libs, functions int64) {
+	return f.libraryCount.Load(), f.functionCount.Load()
+}
+
+// CachedScripts returns how many scripts are known and the bytes that they take.
+func (f *Family) CachedScripts() (scripts, bytes int) { return f.cache.size() }
+
+func (f *Family) runFCall(c *command.Ctx, readOnly bool) {
+	fn := f.sync(c.Tx).functions[string(c.Args[1])]
+	if fn == nil {
+		c.W.Error(resp.Errorf("ERR", "Function not found"))
+		return
+	}
+	keys, args, err := keysAndArgs(c, errBadNumKeys)
+	if err != nil {
+		c.W.Error(err)
+		return
+	}
+	w := c.W
+	n, ok := f.start(c, fn.Name, true, fn.flags, readOnly)
+	if !ok {
+		return
+	}
+	defer n.End()
+	out := f.libraries.state.Call(fn.Function, keys, args, host{n, f.runner}, w)
+	n.Counted(out.Counted)
+}
+
+var errBadNumKeys = &resp.Error{Code: "ERR", Text: "Bad number of keys provided"}
