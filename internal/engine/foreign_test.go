@@ -429,7 +429,7 @@ func TestForeignRefusals(t *testing.T) {
 	for _, tc := range []struct{ name, base, incr, want string }{
 		{"a command of a module", "", good + commands("JSON.SET s . 1"), "'JSON.SET'"},
 		{"a script", "", good + commands("EVAL return 0"), "'EVAL'"},
-		{"a function", "", good + commands("FUNCTION LOAD x"), "'FUNCTION'"},
+		{"a function", "", good + commands("FUNCTION LOAD x"), "without a first line"},
 		{"a restore", "", good + commands("RESTORE k 0 x"), "'RESTORE'"},
 		{"no command at all", "", good + commands("NONSENSE"), "'NONSENSE'"},
 		{"a command that reads", "", good + commands("GET k"), "'GET', which changes nothing"},

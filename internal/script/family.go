@@ -45,7 +45,9 @@ type Family struct {
 }
 
 // New returns the family on a runner.
-func New(r Runner) *Family { return &Family{runner: r, cache: newCache()} }
+func New(r Runner) *Family {
+	return &Family{runner: r, cache: newCache(), libraries: libraries{byName: map[string]*library{}, functions: map[string]*function{}}}
+}
 
 // Commands returns the commands.
 func (f *Family) Commands() []*command.Spec {
