@@ -121,11 +121,8 @@ func (n *nested) refused(spec *command.Spec, args [][]byte) *resp.Error {
 
 // Permitted implements command.Nested.
 func (n *nested) Permitted(args [][]byte) (allowed, known bool) {
-	spec := n.x.table.Lookup(args)
-	if spec == nil || spec.Run == nil || !spec.ArityFits(len(args)) {
-		return false, false
-	}
-	return true, true
+	known, allowed = n.s.Permitted(args)
+	return allowed, known
 }
 
 // Counted implements command.Nested.
