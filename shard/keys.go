@@ -347,10 +347,14 @@ func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind)) uin
 	return uint64(shard)<<cursorBits | next
 }
 
+// maxRandomTries is how often RandomKey looks for a key that is not overdue while these
+// stay; there may be no other.
+const maxRandomTries = 100
+
 // RandomKey returns a random live key of the selected database, nil if there is
 // none. All shards must be held. Overdue keys that it meets go.
 func (tx *Tx) RandomKey(rng *rand.Rand) []byte {
-	for {
+	for tries := 0; ; tries++ {
 		n := tx.DBSize()
 		if n == 0 {
 			return nil
@@ -364,10 +368,12 @@ func (tx *Tx) RandomKey(rng *rand.Rand) []byte {
 				continue
 			}
 			e := d.keys.Random(rng)
-			if !tx.overdue(e) {
+			if !tx.overdue(e) || tx.keepOverdue && tries >= maxRandomTries {
 				return e.Key()
 			}
-			tx.expire(sh, d, e.Key())
+			if !tx.keepOverdue {
+				tx.expire(sh, d, e.Key())
+			}
 			break
 		}
 	}

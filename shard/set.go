@@ -33,6 +33,8 @@ type Set struct {
 	expiryPaused atomic.Bool
 	functions    libraries
 	yielded      atomic.Pointer[yielded] // nil: the locks mean what they say
+	// expiryHeld says that nothing goes by itself, as long as writes are paused.
+	expiryHeld atomic.Bool
 }
 
 // ExpiryStats counts keys, and fields of hashes, that went by their deadline.
@@ -117,8 +119,16 @@ func (s *Set) ResetExpired() {
 // DEBUG SET-ACTIVE-EXPIRE does.
 func (s *Set) PauseExpiry(pause bool) { s.expiryPaused.Store(pause) }
 
-// ExpiryPaused reports whether overdue keys stay until somebody asks for them.
-func (s *Set) ExpiryPaused() bool { return s.expiryPaused.Load() }
+// HoldExpiry says whether overdue keys and fields stay, as CLIENT PAUSE does. It is apart
+// from PauseExpiry; Tx.KeepOverdue is about those that somebody asks for.
+func (s *Set) HoldExpiry(hold bool) { s.expiryHeld.Store(hold) }
+
+// ExpiryHeld reports whether HoldExpiry is on: nothing is to go by itself.
+func (s *Set) ExpiryHeld() bool { return s.expiryHeld.Load() }
+
+// ExpiryPaused reports whether overdue keys stay until somebody asks for them, or
+// longer.
+func (s *Set) ExpiryPaused() bool { return s.expiryPaused.Load() || s.expiryHeld.Load() }
 
 // Replace takes over the tables of another keyspace of as many shards and
 // databases, which is not used any more. To who watches a key nothing happens:

@@ -38,6 +38,8 @@ type Tx struct {
 	nowMs  int64
 	cause  op.Cause
 	replay bool
+	// keepOverdue: see KeepOverdue.
+	keepOverdue bool
 	// untouched: see Untouch. It outlasts End.
 	untouched bool
 	undo      *undo
@@ -171,7 +173,9 @@ func (tx *Tx) lookup(key []byte) *ds.Entry {
 		return nil
 	}
 	if tx.overdue(e) {
-		tx.expire(sh, d, key)
+		if !tx.keepOverdue {
+			tx.expire(sh, d, key)
+		}
 		return nil
 	}
 	if d.fields != nil {
@@ -186,6 +190,10 @@ func (tx *Tx) overdue(e *ds.Entry) bool { return tx.due(e.Aux()) }
 func (tx *Tx) due(atMs int64) bool {
 	return atMs != 0 && atMs <= tx.nowMs && !tx.replay
 }
+
+// KeepOverdue makes keys that are overdue stay, although they are not seen, for who
+// changes nothing.
+func (tx *Tx) KeepOverdue(keep bool) { tx.keepOverdue = keep }
 
 // expire deletes an overdue key and records why.
 func (tx *Tx) expire(sh *Shard, d *database, key []byte) {

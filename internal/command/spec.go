@@ -24,6 +24,9 @@ type Spec struct {
 	// the handler then needs, but nothing less.
 	Reach func(args [][]byte) (keys [][]byte, all bool)
 	Tips  []string
+	// WritesNothing, if set, reports whether a call with these arguments changes nothing
+	// although the Flags say that the command may.
+	WritesNothing func(args [][]byte) bool
 	// Secrets, if set, calls hide with the index of each argument that nobody else must
 	// see; one that is not there is left out.
 	Secrets func(args [][]byte, hide func(i int))

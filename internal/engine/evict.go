@@ -190,6 +190,9 @@ const (
 
 // evict removes keys while there is too much and the budget lasts. The caller has v.mu.
 func (e *Engine) evict(m MaxMemory, budget time.Duration) (end evictionEnd) {
+	if e.set.ExpiryHeld() {
+		return roomMade // writes are paused: nothing may go, as in Redis
+	}
 	v := &e.evictor
 	if v.by != m.By || v.choice != m.Volatile {
 		v.by, v.choice = m.By, m.Volatile

@@ -211,6 +211,10 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 	c.Unblock()
 	w := x.watch.Load()
 	began, alone := time.Duration(0), x.alone(w, spec, args)
+	if w.KeepOverdue && tx != nil {
+		tx.KeepOverdue(spec.Flags&command.Write == 0)
+		defer tx.KeepOverdue(false)
+	}
 	if alone {
 		s.tallies.waited = 0
 		began = sinceStart()

@@ -11,6 +11,7 @@ type transaction struct {
 	running bool          // EXEC runs them
 	aborted bool          // one was refused: EXEC will be
 	flags   command.Flags // of all queued
+	tells   bool          // one of them writes, or tells others of something
 	queued  []queuedCommand
 	bytes   int
 }
@@ -48,7 +49,17 @@ func (s *Session) queue(spec *command.Spec, args [][]byte) {
 	}
 	s.multi.queued = append(s.multi.queued, queuedCommand{spec, kept})
 	s.multi.flags |= spec.Flags
+	s.multi.tells = s.multi.tells || s.MayWrite(spec, args)
 	s.multi.bytes += size + len(args)*pointerBytes
+}
+
+// MayWrite reports whether a command, or the transaction that it ends, may change
+// something, or tell others of something.
+func (s *Session) MayWrite(spec *command.Spec, args [][]byte) bool {
+	if spec.Name == "exec" && spec.Parent() == nil {
+		return s.multi.tells
+	}
+	return spec.Flags&(command.Write|command.MayReplicate) != 0 && (spec.WritesNothing == nil || !spec.WritesNothing(args))
 }
 
 // pointerBytes is what Redis counts for each queued argument beyond its bytes.

@@ -31,6 +31,7 @@ func Nested(c *command.Ctx, o command.NestedOptions) command.Nested {
 		s.nested = n
 	}
 	n.options, n.ctx, n.outer, n.db = o, s.ctx, s.W, s.db
+	s.Show(c.Args)
 	s.scripting = true
 	n.run = s.x.beginScript(o)
 	return n

@@ -222,6 +222,15 @@ func (s *Session) wrote(start int, lsn uint64) {
 	s.writes = append(s.writes, written{start: start, end: s.W.Len(), lsn: lsn})
 }
 
+// Drop takes back the replies from start of what is gathered. Nobody is told of what
+// they stand for.
+func (s *Session) Drop(start int) {
+	s.W.Truncate(start)
+	for n := len(s.writes); n > 0 && s.writes[n-1].end > start; n-- {
+		s.writes = s.writes[:n-1]
+	}
+}
+
 // Settle waits until everything that the gathered replies show is in the log,
 // as the fsync policy has it, and must be called before they are sent. Where the
 // log cannot advance, the replies of commits that are not in it become errors:

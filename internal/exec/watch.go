@@ -18,6 +18,9 @@ type Watch struct {
 	// EventFrom is from which duration on Event is called; 0: never.
 	EventFrom time.Duration
 	Event     func(spec *command.Spec, took time.Duration)
+	// KeepOverdue says that keys whose time is over stay, unless a command that writes
+	// comes to them.
+	KeepOverdue bool
 	// Ran, if set, is told of each command that ran, those of a transaction behind
 	// MULTI and before EXEC, under the locks of its shards: in an order in which they
 	// could have run one by one. Session.Context says what it is part of; more, that

@@ -39,6 +39,10 @@ func (f *Family) evalCommand() *command.Spec {
 		Name: "eval", Arity: -3, Flags: evalFlags, Category: command.CatScripting, Keys: writerKeys(worstRW),
 		Group: "scripting", Since: "2.6.0", Complexity: evalComplexity, Syntax: evalSyntax,
 		Summary: "Runs a script.", Differences: allShardsNote,
+		WritesNothing: func(args [][]byte) bool {
+			flags, _, err := shebang(args[1])
+			return err == nil && flags&(compat|NoWrites) == NoWrites
+		},
 		Run: func(c *command.Ctx) { f.runEval(c, false) },
 	}
 }
@@ -57,6 +61,11 @@ func (f *Family) evalSHA() *command.Spec {
 		Name: "evalsha", Arity: -3, Flags: evalFlags, Category: command.CatScripting, Keys: writerKeys(""),
 		Group: "scripting", Since: "2.6.0", Complexity: evalComplexity, Syntax: evalSHASyntax,
 		Summary: "Runs a script that the server knows, by its SHA1.", Differences: allShardsNote,
+		WritesNothing: func(args [][]byte) bool {
+			d, ok := parseDigest(args[1])
+			s := f.cache.get(d)
+			return ok && s != nil && s.flags&(compat|NoWrites) == NoWrites
+		},
 		Run: func(c *command.Ctx) { f.runEvalSHA(c, false) },
 	}
 }

@@ -62,6 +62,13 @@ type client struct {
 	batchBytes int           // input since the buffer was last empty
 	closing    bool          // after the replies so far
 	rests      bool          // the goroutine ends, and the connection does not
+	quiet      *quiet        // nil: it gets its replies
+	resumed    *pausedClient // a pause has kept the command waiting that runs
+	unsettled  bool          // replies were dropped: what they stand for has not been waited for
+
+	noTouch atomic.Bool
+	// unblock ends the wait of a command for the feed; guarded by mu.
+	unblock func(reason error)
 
 	idleSince atomic.Int64 // on the server's clock; or busy, or resting and below
 	blocked   atomic.Bool  // by the feed
@@ -110,6 +117,12 @@ func (c *client) serve() {
 			c.protocolError(err)
 		case ok:
 			c.srv.exec.Do(c.es, args)
+			if c.quiet != nil {
+				c.hush()
+			}
+			if c.resumed != nil {
+				c.endResumed()
+			}
 			if c.w.Len() < flushBytes {
 				continue
 			}
@@ -130,6 +143,7 @@ func (c *client) serve() {
 // would stop all others.
 func (c *client) leave() {
 	p := recover()
+	c.endResumed()
 	switch {
 	case p == nil && c.rests:
 		go c.rest()
@@ -201,6 +215,11 @@ func (c *client) fill() bool {
 // fsync policy promises. It reports whether the connection can go on.
 func (c *client) flush() bool {
 	if c.w.Len() == 0 && !c.hasTurn {
+		if c.unsettled {
+			c.unsettled = false
+			c.es.Settle()
+			c.deliver()
+		}
 		return true
 	}
 	ok := c.sendPart()
@@ -220,6 +239,7 @@ func (c *client) flush() bool {
 // rest.
 func (c *client) sendPart() bool {
 	c.es.Settle()
+	c.unsettled = false
 	c.deliver()
 	ok := true
 	if r := c.receiver.Load(); r != nil && !c.hasTurn && (c.sending(r) || r.subs.Any()) {
@@ -237,6 +257,9 @@ func (c *client) sendPart() bool {
 	c.clock = c.srv.uptime()
 	ok = ok && c.send(c.w.Bytes())
 	c.w.Reset()
+	if c.quiet != nil {
+		c.quiet.from = 0
+	}
 	return ok && !c.killed.Load()
 }
 

@@ -95,6 +95,12 @@ func (c *client) describe() connection.Client {
 	if u := c.es.User(); u != nil {
 		cl.User = u.Name()
 	}
+	if c.noEvict.Load() {
+		cl.Flags |= connection.NoEvict
+	}
+	if c.noTouch.Load() {
+		cl.Flags |= connection.NoTouch
+	}
 	if st.latest != nil {
 		cl.LastCommand = st.latest.FullName()
 	}
@@ -143,7 +149,7 @@ func (s *Server) Unblock(id uint64, withError bool) bool {
 	s.mu.Lock()
 	c := s.clients[id]
 	s.mu.Unlock()
-	return c != nil && c.es.Unblock(withError)
+	return c != nil && (c.es.Unblock(withError) || c.unblockFeed(withError))
 }
 
 // ConnectedClients returns the number of connections.
@@ -172,6 +178,8 @@ func (c *client) Reset() {
 		c.srv.hub.Leave(r.channels)
 	}
 	c.endMonitor()
+	c.quiet = nil
+	c.SetNoTouch(false)
 	c.es.Reset()
 	c.es.Begin(c.srv.users)
 	c.holdToLimits()
@@ -190,6 +198,15 @@ func (c *client) Name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.name
+}
+
+// SetNoEvict implements connection.Conn.
+func (c *client) SetNoEvict(on bool) { c.noEvict.Store(on) }
+
+// SetNoTouch implements connection.Conn.
+func (c *client) SetNoTouch(on bool) {
+	c.noTouch.Store(on)
+	c.es.NoTouch(on)
 }
 
 // SetLib implements connection.Conn.

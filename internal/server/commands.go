@@ -49,7 +49,7 @@ func (s *Server) refusals() exec.Refusals {
 	return exec.Refusals{
 		Admit: []exec.Refusal{
 			s.refuseDebug, exec.RefuseUnauthenticated, exec.RefuseInMulti, exec.RefuseForbidden, exec.RefuseBusy, exec.RefuseOOM,
-			exec.RefuseUnlogged, refuseSubscribed,
+			exec.RefuseUnlogged, refuseSubscribed, s.refusePaused,
 		},
 		Nested: []exec.Refusal{exec.RefuseForbidden, exec.RefuseOOMInScript},
 	}

@@ -48,6 +48,7 @@ type Server struct {
 	hub         *pubsub.Hub
 	watch       watch
 	scripts     *script.Family
+	pauses      pauses
 	users       *acl.Users
 	userFile    sync.Mutex // held while aclfile is read or written
 	// subscribeSpec and sinceSpec are those of CHANGES, by which readers of the feed
@@ -123,6 +124,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Ser
 	}
 	s.replID.Store(&s.runID)
 	store.Outside().Store(s.startBytes)
+	s.pauses.srv = s
 	s.setLimits()
 	s.scripts = script.New(scriptRunner{s})
 	table := s.commandTable()
@@ -186,6 +188,7 @@ func (s *Server) stop() {
 	s.active.Wait()
 	s.scripts.Close()
 	s.pacer.stop()
+	s.pauses.stop()
 }
 
 // uptime is the clock of connections: monotonic, and cheap to read.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"syscall"
 	"time"
+
+	"kevy/resp"
 )
 
 // Block prepares the connection for a command that waits for the feed, as Park
@@ -15,11 +17,39 @@ func (c *client) Block() (ctx context.Context, done func(), ok bool) {
 	}
 	c.srv.stats.blocked.Add(1)
 	c.blocked.Store(true)
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	c.unblock = cancel
+	c.mu.Unlock()
 	return ctx, func() {
+		c.mu.Lock()
+		c.unblock = nil
+		c.mu.Unlock()
+		cancel(nil)
 		ready()
 		c.blocked.Store(false)
 		c.srv.stats.blocked.Add(-1)
 	}, true
+}
+
+// errUnblocked is the reason of CLIENT UNBLOCK … ERROR.
+var errUnblocked = &resp.Error{Code: "UNBLOCKED", Text: "client unblocked via CLIENT UNBLOCK"}
+
+// unblockFeed ends the wait of a command for the feed, as its timeout would or with an
+// error, and reports whether there was one.
+func (c *client) unblockFeed(withError bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unblock == nil {
+		return false
+	}
+	var reason error
+	if withError {
+		reason = errUnblocked
+	}
+	c.unblock(reason)
+	c.unblock = nil
+	return true
 }
 
 // Park prepares the connection for a command that waits: what was gathered is
@@ -27,6 +57,7 @@ func (c *client) Block() (ctx context.Context, done func(), ok bool) {
 // stops. The command calls done when it no longer waits. ok is false if the
 // connection is gone already.
 func (c *client) Park() (ctx context.Context, done func(), ok bool) {
+	c.endResumed()
 	if !c.flush() {
 		return nil, nil, false
 	}
@@ -48,11 +79,19 @@ func (c *client) Park() (ctx context.Context, done func(), ok bool) {
 		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 		<-watched
 		_ = c.conn.SetReadDeadline(time.Time{})
+		c.es.Resumes()
 	}, true
 }
 
 // Drain sends what was gathered, in the middle of a reply.
-func (c *client) Drain() bool { return c.sendPart() }
+func (c *client) Drain() bool {
+	c.es.Waits()
+	defer c.es.Resumes()
+	if c.quiet != nil {
+		c.es.Drop(c.quiet.from)
+	}
+	return c.sendPart()
+}
 
 // Abort ends the connection in the middle of a reply that cannot be completed.
 func (c *client) Abort(err error) {

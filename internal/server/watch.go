@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kevy/internal/command"
@@ -14,6 +15,8 @@ type watch struct {
 	slow     metrics.SlowLog
 	events   metrics.Events
 	monitors monitors
+	// keepOverdue is exec.Watch.KeepOverdue.
+	keepOverdue atomic.Bool
 
 	mu sync.Mutex // one change of what is looked at at a time
 }
@@ -32,6 +35,7 @@ func (s *Server) watchCommands() error {
 		SlowFrom:   time.Duration(min(slower, maxMicros)) * time.Microsecond, Slow: s.sawSlow,
 		EventFrom: time.Duration(min(s.cfg.LatencyMonitorMs.Load(), maxMicros/1000)) * time.Millisecond, Event: s.sawCommandEvent,
 	}
+	w.KeepOverdue = s.watch.keepOverdue.Load()
 	if s.watch.monitors.any() {
 		w.Ran = s.showCommand
 	}

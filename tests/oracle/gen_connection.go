@@ -30,6 +30,12 @@ var connectionFamily = family{
 		}, false, false},
 		{"RESET", 1, func(g *Generator) [][]byte { return join("RESET") }, true, false},
 		{"CLIENT SETNAME", 1, func(g *Generator) [][]byte { return join("CLIENT", "SETNAME", g.oneOf("a", "b", "", "a b", "\x7f")) }, true, false},
+		{"CLIENT NO-EVICT", 1, func(g *Generator) [][]byte { return join("CLIENT", "NO-EVICT", g.oneOf("on", "OFF", "x")) }, true, false},
+		{"CLIENT PAUSE", 1, func(g *Generator) [][]byte {
+			return join("CLIENT", "PAUSE", g.oneOf("x", "-1", "1.5", "9223372036854775808", ""), g.maybe(50, g.oneOf("WRITE", "all", "x")), g.maybe(5, "x"))
+		}, true, false},
+		{"CLIENT UNPAUSE", 1, func(*Generator) [][]byte { return cmd("CLIENT", "UNPAUSE") }, true, false},
+		{"CLIENT REPLY", 1, func(g *Generator) [][]byte { return join("CLIENT", "REPLY", g.oneOf("ON", "on", "x", "")) }, true, false},
 		{"CLIENT GETNAME", 1, func(g *Generator) [][]byte { return join("CLIENT", "GETNAME") }, true, false},
 		{"CLIENT INFO", 1, func(*Generator) [][]byte { return cmd("CLIENT", "INFO") }, true, false},
 		{"CLIENT LIST", 1, func(g *Generator) [][]byte {

@@ -80,8 +80,7 @@ func (f *family) read(c *command.Ctx, req *feed.Request, b *feed.Batch) error {
 	req.Cursor.Offset = b.Next
 	err := f.source.Since(ctx, req, b)
 	if errors.Is(err, context.Canceled) {
-		// Nobody reads the reply any more.
-		return nil
+		return unblocked(ctx)
 	}
 	return err
 }
@@ -99,4 +98,13 @@ func blockTime(a *command.Args) time.Duration {
 		ms = feed.MaxBlock.Milliseconds()
 	}
 	return time.Duration(ms) * time.Millisecond
+}
+
+// unblocked returns why a wait was ended: nil if nobody reads the reply any more, or as
+// at its timeout.
+func unblocked(ctx context.Context) error {
+	if reply := (*resp.Error)(nil); errors.As(context.Cause(ctx), &reply) {
+		return reply
+	}
+	return nil
 }

@@ -61,7 +61,7 @@ func (f *family) waitUntil(c *command.Ctx, stream int, at feed.Cursor, hold stri
 	defer done()
 	reached, err = f.source.WaitUntil(ctx, stream, at, hold, timeout)
 	if errors.Is(err, context.Canceled) {
-		return false, nil // nobody reads the reply any more
+		return false, unblocked(ctx)
 	}
 	return reached, err
 }

@@ -14,9 +14,10 @@ func client(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "client", Arity: -2, Group: "connection", Since: "2.4.0",
 		Summary:     "Commands about connections.",
-		Differences: "CACHING, GETREDIR, NO-EVICT, PAUSE, REPLY, TRACKING, TRACKINGINFO and UNPAUSE are not there yet. SETINFO is that of Redis 7.2.",
+		Differences: "CACHING, GETREDIR, TRACKING and TRACKINGINFO are not there yet. SETINFO and NO-TOUCH are those of Redis 7.2.",
 		Sub: []*command.Spec{
-			clientGetName(), clientHelp(), clientID(), clientInfo(), clientKill(srv), clientList(srv), clientSetInfo(), clientSetName(), clientUnblock(srv),
+			clientGetName(), clientHelp(), clientID(), clientInfo(), clientKill(srv), clientList(srv), clientNoEvict(), clientNoTouch(), clientPause(srv), clientReply(),
+			clientSetInfo(), clientSetName(), clientUnblock(srv), clientUnpause(srv),
 		},
 	}
 }
@@ -136,6 +137,12 @@ var clientHelpLines = []string{
 	"    Return information about client connections. Options:",
 	"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
 	"      Return clients of specified type.",
+	"UNPAUSE",
+	"    Stop the current client pause, resuming traffic.",
+	"PAUSE <timeout> [WRITE|ALL]",
+	"    Suspend all, or just write, clients for <timeout> milliseconds.",
+	"REPLY (ON|OFF|SKIP)",
+	"    Control the replies sent to the current connection.",
 	"SETINFO <option> <value>",
 	"    Set client meta attr. Options are:",
 	"    * LIB-NAME: the client lib name.",
@@ -144,4 +151,8 @@ var clientHelpLines = []string{
 	"    Assign the name <name> to the current connection.",
 	"UNBLOCK <clientid> [TIMEOUT|ERROR]",
 	"    Unblock the specified blocked client.",
+	"NO-EVICT (ON|OFF)",
+	"    Protect current client connection from eviction.",
+	"NO-TOUCH (ON|OFF)",
+	"    Will not touch LRU/LFU stats when this mode is on.",
 }

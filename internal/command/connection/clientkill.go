@@ -10,9 +10,9 @@ func clientKill(srv Server) *command.Spec {
 		Name: "kill", Arity: -3, Flags: subFlags | command.Admin, Category: command.CatConnection,
 		Since: "2.4.0", Complexity: "O(N) for N connections",
 		Syntax: "<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | REPLICA | SLAVE | PUBSUB>] [USER username] [ADDR ip:port] " +
-			"[LADDR ip:port] [SKIPME yes/no]>",
-		Summary: "Ends connections.",
-		Run:     func(c *command.Ctx) { runKill(c, srv) },
+			"[LADDR ip:port] [SKIPME yes/no] [MAXAGE maxage]>",
+		Summary: "Ends connections.", Differences: "MAXAGE is that of Redis 7.4.",
+		Run: func(c *command.Ctx) { runKill(c, srv) },
 	}
 }
 
@@ -24,11 +24,12 @@ type killFilter struct {
 	kind        clientType
 	user        *string
 	skipMe      bool
+	maxAgeSec   int64 // only connections that are at least so old
 }
 
 func (f *killFilter) matches(cl *Client) bool {
 	return (f.id == 0 || cl.ID == f.id) && (f.addr == nil || cl.Addr == *f.addr) && (f.laddr == nil || cl.LAddr == *f.laddr) &&
-		(f.kind == typeAny || f.kind == cl.kind()) && (f.user == nil || cl.User == *f.user)
+		cl.AgeSec >= f.maxAgeSec && (f.kind == typeAny || f.kind == cl.kind()) && (f.user == nil || cl.User == *f.user)
 }
 
 func runKill(c *command.Ctx, srv Server) {
@@ -64,6 +65,15 @@ func parseKill(c *command.Ctx, srv Server) (*killFilter, *resp.Error) {
 				return nil, resp.Errorf("ERR", "client-id should be greater than 0")
 			}
 			f.id = uint64(id)
+		case command.EqualFold(option, "MAXAGE"):
+			age, ok := command.ParseInt(value)
+			if !ok {
+				return nil, resp.Errorf("ERR", "maxage is not an integer or out of range")
+			}
+			if age <= 0 {
+				return nil, resp.Errorf("ERR", "maxage should be greater than 0")
+			}
+			f.maxAgeSec = age
 		case command.EqualFold(option, "TYPE"):
 			kind, err := parseType(value)
 			if err != nil {

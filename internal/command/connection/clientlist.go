@@ -37,7 +37,7 @@ type Client struct {
 }
 
 // ClientFlags are the states that CLIENT LIST shows as letters.
-type ClientFlags uint8
+type ClientFlags uint32
 
 const (
 	Monitor    ClientFlags = 1 << iota
@@ -47,10 +47,12 @@ const (
 	WatchTouched // a watched key has changed: EXEC will fail
 	Closing      // after its replies
 	UnixSocket   // it came by one
+	NoEvict      // of CLIENT NO-EVICT
+	NoTouch      // of CLIENT NO-TOUCH
 )
 
 // letters are in the order of the flags, which is Redis's.
-const flagLetters = "OPxbdcU"
+const flagLetters = "OPxbdcUeT"
 
 func (f ClientFlags) String() string {
 	var b []byte

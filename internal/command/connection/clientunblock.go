@@ -9,10 +9,9 @@ func clientUnblock(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "unblock", Arity: -3, Flags: subFlags | command.Admin, Category: command.CatConnection,
 		Since: "5.0.0", Complexity: "O(1)",
-		Syntax:      "client-id [TIMEOUT | ERROR]",
-		Summary:     "Ends the wait of a blocked connection's command, as its timeout would or with an error.",
-		Differences: "CHANGES SINCE with BLOCK is not ended by it.",
-		Run:         func(c *command.Ctx) { runUnblock(c, srv) },
+		Syntax:  "client-id [TIMEOUT | ERROR]",
+		Summary: "Ends the wait of a blocked connection's command, as its timeout would or with an error.",
+		Run:     func(c *command.Ctx) { runUnblock(c, srv) },
 	}
 }
 

@@ -3,6 +3,8 @@
 package connection
 
 import (
+	"time"
+
 	"kevy/internal/command"
 	"kevy/resp"
 )
@@ -27,6 +29,11 @@ type Conn interface {
 	// whether it has, or need not when it began.
 	Authenticate(name, password []byte) bool
 	LoggedIn() bool
+	// Reply says whether replies are sent, from now on.
+	Reply(mode ReplyMode)
+	// SetNoEvict and SetNoTouch are CLIENT NO-EVICT and NO-TOUCH.
+	SetNoEvict(on bool)
+	SetNoTouch(on bool)
 	// HangUp ends the connection after the replies so far.
 	HangUp()
 }
@@ -54,6 +61,9 @@ type Server interface {
 	// Unblock ends the wait of a connection's command, as its timeout would or
 	// with an error, and reports whether it waited.
 	Unblock(id uint64, withError bool) bool
+	// Pause keeps commands of all connections waiting, Unpause ends that.
+	Pause(mode PauseMode, d time.Duration)
+	Unpause()
 }
 
 // Commands returns the family.

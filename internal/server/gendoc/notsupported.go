@@ -16,8 +16,7 @@ var notSupported = []reason{
 	{"The log is what lasts; BGREWRITEAOF writes it anew, and kevy-server export makes a dump.rdb.", "bgsave save"},
 	{"There is no client-side caching yet. CHANGES tells what changed, and misses nothing.",
 		"client|caching client|getredir client|tracking client|trackinginfo"},
-	{"Clients are neither paused nor silenced, and no connection is told apart by what it may cost.",
-		"client|capa client|import-source client|no-evict client|no-touch client|pause client|reply client|unpause"},
+	{"Nothing is imported slot by slot, and no client is redirected.", "client|capa client|import-source"},
 	{"SLOWLOG has what they have of slow commands, MONITOR shows every command.",
 		`commandlog commandlog|get commandlog|help commandlog|len commandlog|reset
 		hotkeys hotkeys|get hotkeys|reset hotkeys|start hotkeys|stop`},

@@ -622,6 +622,11 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	want(t, one.Set(ctx, "in1", "v", 0), "OK")
 	want(t, c.Exists(ctx, "in1"), 0)
 	fails(t, one.Select(ctx, 99), "ERR DB index is out of range")
+	for _, args := range [][]any{{"NO-EVICT", "ON"}, {"NO-TOUCH", "ON"}, {"REPLY", "ON"}} {
+		want(t, one.Do(ctx, append([]any{"CLIENT"}, args...)...), any("OK"))
+	}
+	want(t, c.ClientPause(ctx, time.Millisecond), true)
+	want(t, c.ClientUnpause(ctx), true)
 	want(t, c.ClientKillByFilter(ctx, "ID", fmt.Sprint(id)), 1)
 	fails(t, c.ClientKill(ctx, "127.0.0.1:1"), "ERR No such client")
 	holds(t, c.Do(ctx, "CLIENT", "HELP"), isHelp)
