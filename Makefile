@@ -7,11 +7,12 @@ KILL_CYCLES ?= 200
 RDB_KEYS ?= 1000000
 PIPE_FRAMES ?= 1000000
 PIPE_KILLS ?= 5
+QUEUE_KILLS ?= 20
 ARGS ?=
 TEST_TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos pipe rdb conformance bench clean
+.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos pipe queues rdb conformance bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +29,7 @@ deps: ## install, or list, the programs that the tests use
 # Where programs are missing the tests that use them are skipped; where none is, none may be.
 test: ## every test, in at most 20 minutes
 	@if scripts/deps.sh; then export KEVY_REQUIRE_TOOLS=1; fi; \
-	go test -timeout $(TEST_TIMEOUT) ./... && cd examples/sqlite && go vet ./... && go test -timeout $(TEST_TIMEOUT) ./...
+	go test -timeout $(TEST_TIMEOUT) ./... && (cd examples/sqlite && go vet ./... && go test -timeout $(TEST_TIMEOUT) ./...) && cd tests/queues/asynq && go vet ./...
 
 check: format vet staticcheck levels fresh test race ## all that a change must pass
 
@@ -69,6 +70,10 @@ chaos: ## KILL_CYCLES (200) times kill -9 under load and under consumers of the 
 
 pipe: ## PIPE_FRAMES (1000000) frames into Kafka through PIPE_KILLS (5) kills of server and pipe and restarts of the brokers
 	KEVY_REQUIRE_TOOLS=1 KEVY_PIPE_FRAMES=$(PIPE_FRAMES) KEVY_PIPE_KILLS=$(PIPE_KILLS) go test -count=1 -timeout 0 -v -run '^TestPipeKafka$$' ./tests/integration
+
+queues: ## BullMQ, Bull and asynq through QUEUE_KILLS (20) times kill -9 of kevy-server, and of redis-server beside it
+	@scripts/deps.sh
+	KEVY_REQUIRE_NODE=1 KEVY_REQUIRE_TOOLS=1 KEVY_QUEUE_KILLS=$(QUEUE_KILLS) go test -count=1 -timeout 0 -v ./tests/queues
 
 rdb: ## RDB_KEYS (1000000) keys from redis-server into a store and back, with time and memory of each step
 	KEVY_REQUIRE_TOOLS=1 KEVY_RDB_KEYS=$(RDB_KEYS) go test -count=1 -timeout 0 -v -run '^TestRDBThereAndBack$$' ./tests/integration

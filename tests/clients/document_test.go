@@ -2,15 +2,10 @@ package clients
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,10 +14,6 @@ import (
 
 	"kevy/tests/process"
 )
-
-// requireNode turns the programs for node into failures where node, npm or the
-// npm registry is missing. CI installs none of them, and skips these.
-const requireNode = "KEVY_REQUIRE_NODE"
 
 // examples are the programs of docs/clients.md, by what each begins with.
 var examples = []struct {
@@ -110,86 +101,15 @@ func pythonWithRedis(t *testing.T) string {
 	return ""
 }
 
-// minNode is the oldest version of node that the libraries run on.
-const minNode = 20
-
-// installNode puts the libraries of testdata/node where a program in dir finds
-// them, from the user's cache if they were there before.
+// installNode puts the libraries of testdata/node where a program in dir finds them.
 func installNode(t *testing.T, dir string) []string {
 	t.Helper()
-	missing := func(format string, args ...any) {
-		t.Helper()
-		if os.Getenv(requireNode) != "" {
-			t.Fatalf(format+", and "+requireNode+" is set", args...)
-		}
-		t.Skipf(format, args...)
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		missing("node is not installed")
-	}
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		missing("npm is not installed")
-	}
-	version, err := exec.Command(node, "-p", "process.versions.node").Output()
-	major, _, _ := strings.Cut(string(version), ".")
-	if n, _ := strconv.Atoi(major); err != nil || n < minNode {
-		missing("node is of version %s, older than %d", strings.TrimSpace(string(version)), minNode)
-	}
-	lock, err := os.ReadFile("testdata/node/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	sum := sha256.Sum256(lock)
-	there := filepath.Join(cache, "kevy-tests", "node-"+hex.EncodeToString(sum[:6]))
-	if _, err := os.Stat(there); errors.Is(err, fs.ErrNotExist) {
-		if out, err := install(npm, there); err != nil {
-			missing("npm cannot install the libraries: %v\n%s", err, out)
-		}
-	}
-	if err := os.Symlink(filepath.Join(there, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	node := process.Node(t, "testdata/node", dir)
 	programs, err := filepath.Glob(filepath.Join(dir, "*.mjs"))
 	if err != nil || len(programs) != 1 {
 		t.Fatalf("%q, %v", programs, err)
 	}
 	return []string{node, programs[0]}
-}
-
-// install makes a directory with the libraries, all of it or nothing.
-func install(npm, there string) (out []byte, err error) {
-	if err := os.MkdirAll(filepath.Dir(there), 0o755); err != nil {
-		return nil, err
-	}
-	temp, err := os.MkdirTemp(filepath.Dir(there), "install")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(temp)
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "node", name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(temp, name), data, 0o644)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	cmd := exec.Command(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=30000")
-	cmd.Dir = temp
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return out, err
-	}
-	if err := os.Rename(temp, there); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	return nil, nil
 }
 
 // follower is a program that runs, and what it prints.
