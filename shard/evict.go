@@ -109,6 +109,7 @@ func (tx *Tx) Evict(db int, key []byte, by EvictBy, volatile bool, least int64) 
 	tx.delete(sh, d, key)
 	tx.cause = op.User
 	tx.set.evicted.Add(1)
+	tx.Notify(OfEvicted, "evicted", key)
 	return true
 }
 

@@ -225,6 +225,7 @@ func (tx *Tx) withoutDueFields(sh *Shard, d *database, key []byte, e *ds.Entry) 
 		tx.delete(sh, d, key)
 		tx.cause = cause
 		tx.set.expiry.Fields.Add(int64(n))
+		tx.NotifyRemoval(OfHashes, "hexpired", key)
 		return nil
 	}
 	return tx.expireFirst(sh, d, key, maxDueOnAccess)
@@ -276,6 +277,7 @@ func (tx *Tx) writableHash(sh *Shard, d *database, key []byte, create func() *ds
 		}
 	}
 	d.fieldsMoved(key, h, next)
+	tx.Notify(OfHashes, "hexpired", key)
 	return h, nil
 }
 
@@ -296,6 +298,7 @@ func (tx *Tx) expireFields(sh *Shard, d *database, key []byte, limit int) int {
 	d.fieldsMoved(key, h, next)
 	d.dropIfEmpty(key, h)
 	tx.set.expiry.Fields.Add(int64(n))
+	tx.NotifyRemoval(OfHashes, "hexpired", key)
 	return n
 }
 

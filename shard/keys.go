@@ -11,23 +11,32 @@ import (
 
 // Exists reports whether the key exists.
 func (tx *Tx) Exists(key []byte) bool {
-	return tx.lookup(key) != nil
+	if tx.lookup(key) == nil {
+		tx.missed(key)
+		return false
+	}
+	tx.hits++
+	return true
 }
 
 // Touch notes an access to the key, as TOUCH does, and reports whether it
 // exists.
 func (tx *Tx) Touch(key []byte) bool {
 	e := tx.lookup(key)
-	if e != nil {
-		tx.touched(e)
+	if e == nil {
+		tx.missed(key)
+		return false
 	}
-	return e != nil
+	tx.hits++
+	tx.touched(e)
+	return true
 }
 
 // Kind returns the type of the key's value; ok is false if there is no key.
 func (tx *Tx) Kind(key []byte) (k Kind, ok bool) {
 	e := tx.lookup(key)
 	if e == nil {
+		tx.missed(key)
 		return 0, false
 	}
 	return kindOf(e), true
@@ -90,8 +99,10 @@ func (tx *Tx) Info(key []byte) (info Info, ok bool) {
 func (tx *Tx) Deadline(key []byte) (atMs int64, ok bool) {
 	e := tx.lookup(key)
 	if e == nil {
+		tx.missed(key)
 		return 0, false
 	}
+	tx.hits++
 	return e.Aux(), true
 }
 
@@ -175,6 +186,7 @@ func (tx *Tx) Copy(src []byte, dstDB int, dst []byte) bool {
 			d.keys.SetRaw(fresh, true)
 		}
 	}
+	tx.created(dst)
 	d.setDeadline(fresh, e.Aux())
 	fresh.SetLRU(e.LRU())
 	return true
@@ -326,18 +338,26 @@ func (s *Set) ScanShard(cursor uint64) (shard int, ok bool) {
 // Scan calls fn for about count keys of the selected database from cursor on,
 // whose shard is held, and returns the next cursor, 0 at the end and for a
 // cursor that no Scan returned. A key that is there throughout a full iteration
-// is returned at least once.
-func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind)) uint64 {
+// is returned at least once. fn reports whether it takes a key: of those that it
+// takes the overdue ones go.
+func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind, overdue bool) (takes bool)) uint64 {
 	shard := int(cursor >> cursorBits)
 	if shard >= len(tx.set.shards) {
 		return 0
 	}
 	const inTable = 1<<cursorBits - 1
-	next := tx.set.shards[shard].dbs[tx.db].keys.Scan(cursor&inTable, count, func(e *ds.Entry) {
-		if !tx.overdue(e) {
-			fn(e.Key(), kindOf(e))
+	sh := tx.set.shards[shard]
+	d := &sh.dbs[tx.db]
+	var overdue [][]byte
+	next := d.keys.Scan(cursor&inTable, count, func(e *ds.Entry) {
+		due := tx.overdue(e)
+		if fn(e.Key(), kindOf(e), due) && due {
+			overdue = append(overdue, bytes.Clone(e.Key()))
 		}
 	})
+	for _, key := range overdue {
+		tx.expire(sh, d, key)
+	}
 	if next == 0 {
 		if shard+1 == len(tx.set.shards) {
 			return 0

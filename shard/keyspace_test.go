@@ -49,11 +49,15 @@ func TestScanGuarantee(t *testing.T) {
 			held := []int{shard}
 			s.Lock(held)
 			s.tx.Begin(held, 0, s.now)
-			cursor = s.tx.Scan(cursor, 1+rng.IntN(50), func(key []byte, kind Kind) {
+			cursor = s.tx.Scan(cursor, 1+rng.IntN(50), func(key []byte, kind Kind, overdue bool) bool {
+				if overdue {
+					return false
+				}
 				seen[string(key)]++
 				if kind != KindString {
 					t.Errorf("%q is a %v", key, kind)
 				}
+				return true
 			})
 			s.tx.End()
 			s.Unlock(held)
@@ -85,7 +89,7 @@ func TestScanGuarantee(t *testing.T) {
 	s := newTestSet(4)
 	s.update(0, func(tx *Tx) {
 		for _, cursor := range []uint64{1 << 50, 1<<64 - 1, 5 << ds.CursorBits} {
-			if next := tx.Scan(cursor, 10, func([]byte, Kind) { t.Error("a key from nowhere") }); next != 0 {
+			if next := tx.Scan(cursor, 10, func([]byte, Kind, bool) bool { t.Error("a key from nowhere"); return false }); next != 0 {
 				t.Errorf("cursor %d leads to %d", cursor, next)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 func view[T ds.Object](tx *Tx, key []byte) (o T, err error) {
 	e := tx.lookup(key)
 	if e == nil {
-		tx.misses++
+		tx.missed(key)
 		return o, nil
 	}
 	tx.hits++
@@ -32,6 +32,7 @@ func writable[T ds.Object](tx *Tx, sh *Shard, d *database, key []byte, create fu
 		tx.save(sh, key)
 		o = create()
 		tx.used(d.keys.PutObject(key, o))
+		tx.created(key)
 		return o, nil
 	}
 	if _, ok := e.Object().(T); !ok {

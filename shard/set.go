@@ -35,6 +35,8 @@ type Set struct {
 	yielded      atomic.Pointer[yielded] // nil: the locks mean what they say
 	// expiryHeld says that nothing goes by itself, as long as writes are paused.
 	expiryHeld atomic.Bool
+	events     atomic.Uint32 // Classes
+	tracked    atomic.Bool
 }
 
 // ExpiryStats counts keys, and fields of hashes, that went by their deadline.

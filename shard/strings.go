@@ -10,7 +10,7 @@ const KeepTTL = -1
 func (tx *Tx) String(key []byte) (value []byte, ok bool, err error) {
 	e := tx.lookup(key)
 	if e == nil {
-		tx.misses++
+		tx.missed(key)
 		return nil, false, nil
 	}
 	tx.hits++
@@ -26,6 +26,9 @@ func (tx *Tx) String(key []byte) (value []byte, ok bool, err error) {
 // ms, 0 for none, or KeepTTL.
 func (tx *Tx) Set(key, value []byte, deadlineMs int64) {
 	sh, d := tx.at(key)
+	if tx.set.events.Load() != 0 {
+		tx.notifyOverwrites(d, key)
+	}
 	tx.save(sh, key)
 	switch deadlineMs {
 	case 0:
@@ -47,11 +50,23 @@ func (tx *Tx) Set(key, value []byte, deadlineMs int64) {
 			d.forgetFields(old)
 		}
 	}
-	e, _ := d.keys.Put(key, value)
+	e, created := d.keys.Put(key, value)
+	if created {
+		tx.created(key)
+	}
 	if deadlineMs != KeepTTL {
 		d.setDeadline(e, deadlineMs)
 	}
 	tx.usedAnew(e)
+}
+
+// notifyOverwrites notes the end of an overdue key that is about to be overwritten:
+// that needs no op of its own, but is an event.
+func (tx *Tx) notifyOverwrites(d *database, key []byte) {
+	if e := d.keys.Get(key); e != nil && tx.overdue(e) {
+		tx.Notify(OfExpired, "expired", key)
+		tx.created(key)
+	}
 }
 
 // SetRange overwrites the key's string from offset on with patch (op SETRANGE),
@@ -71,6 +86,7 @@ func (tx *Tx) SetRange(key []byte, offset int, patch []byte) error {
 	tx.recorded()
 	if e == nil {
 		e, _ = d.keys.Put(key, nil)
+		tx.created(key)
 	} else {
 		e = d.keys.Mutable(key)
 	}

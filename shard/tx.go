@@ -30,6 +30,10 @@ var ErrWrongType = &resp.Error{Code: "WRONGTYPE", Text: "Operation against a key
 // Slices and views that its methods return are read-only and valid until the
 // next change of the same key, at the latest until End.
 type Tx struct {
+	// By is on whose behalf the Tx changes keys, nil for the store's own. This package
+	// does not look at it.
+	By any
+
 	set    *Set
 	held   []int
 	only   *Shard // the shard, if one is held
@@ -52,6 +56,9 @@ type Tx struct {
 	alsoGrown []grown
 
 	hits, misses int64 // values asked for since TakeLookups
+	noted        noted
+	// Whether missing keys are told of, and whether new keys are not.
+	tellMisses, replacing bool
 }
 
 // NewTx returns a Tx over the set; log is the position of the log that its
@@ -109,6 +116,9 @@ func (tx *Tx) End() {
 	tx.commit.Reset()
 	tx.held, tx.only, tx.undo = nil, nil, nil
 	tx.replay = false
+	if tx.Noted() {
+		tx.TakeNoted() // of a replay, or of what was taken back
+	}
 	if cap(tx.eff) > 4096 {
 		tx.eff = nil
 	}
@@ -202,6 +212,7 @@ func (tx *Tx) expire(sh *Shard, d *database, key []byte) {
 	tx.delete(sh, d, key)
 	tx.cause = cause
 	tx.set.expiry.Expired.Add(1)
+	tx.Notify(OfExpired, "expired", key)
 }
 
 // delete removes a key that exists and records DEL.

@@ -87,6 +87,7 @@ func (tx *Tx) Rollback() {
 	tx.undo = nil
 	tx.commit.Reset()
 	tx.forgetReady()
+	tx.TakeNoted()
 }
 
 // Withhold forgets what the Tx recorded: it stays in memory and never reaches the

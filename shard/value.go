@@ -16,7 +16,7 @@ func ValueOf(e *ds.Entry) Value { return Value{Text: e.Value(), Object: e.Object
 func (tx *Tx) Value(key []byte) (v Value, ok bool) {
 	e := tx.lookup(key)
 	if e == nil {
-		tx.misses++
+		tx.missed(key)
 		return Value{}, false
 	}
 	tx.hits++
@@ -40,7 +40,11 @@ func (tx *Tx) Peek(key []byte) (v Value, ok bool) {
 // the value.
 func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
 	if v.Object == nil {
+		replaced := tx.lookup(key) != nil
 		tx.Set(key, v.Text, deadlineMs)
+		if replaced {
+			tx.created(key) // as where the old value goes first
+		}
 		return
 	}
 	tx.Del(key)
@@ -52,6 +56,7 @@ func (tx *Tx) Put(key []byte, v Value, deadlineMs int64) {
 		RebuildValue(&tx.commit, tx.db, sh.index, key, v, deadlineMs, nil)
 	}
 	e := d.keys.PutObject(key, v.Object)
+	tx.created(key)
 	d.setDeadline(e, deadlineMs)
 	d.noteFields(e)
 	tx.used(e)

@@ -130,6 +130,9 @@ func unwatched(v op.Verb) bool {
 // touch dirties the watches of a key that is about to change and notes that
 // those who wait for it are to be looked at, if the change can concern them.
 func (tx *Tx) touch(sh *Shard, key []byte, w wake) {
+	if tx.set.tracked.Load() {
+		tx.changes(key)
+	}
 	if len(sh.watches)+len(sh.queues) > 0 {
 		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
 		tx.note(sh.queues[string(sh.scratch)], w)
@@ -151,6 +154,9 @@ func watchedIn(name string) (db int, key []byte) {
 // touchDB dirties the watches of the keys that exist in a database that is
 // about to be cleared.
 func (tx *Tx) touchDB(sh *Shard, db int) {
+	if tx.set.tracked.Load() {
+		tx.noted.cleared = true
+	}
 	for name, list := range sh.watches {
 		if in, key := watchedIn(name); in == db && sh.dbs[db].keys.Get(key) != nil {
 			if sh.stale[name] {

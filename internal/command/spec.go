@@ -89,6 +89,9 @@ const (
 	// AllShards: the command works on whole databases and runs with every shard
 	// locked.
 	AllShards
+	// TellsMisses: a key that the command asks for and that is missing is an event,
+	// as with commands that read, though it writes.
+	TellsMisses
 	// Unlocked: the command takes no shard lock; it touches no key, or locks
 	// what it needs by itself.
 	Unlocked

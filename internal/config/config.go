@@ -72,6 +72,9 @@ type Config struct {
 	FeedSnapshotMaxBytes Int // 0: no bound
 	FeedSnapshotLogBytes Int // 0: no bound
 
+	// Events and client-side caching.
+	NotifyKeyspaceEvents Text // letters, in Redis's order; empty: no events
+
 	// Memory and encodings.
 	MaxMemoryBytes            Int // 0: no bound
 	MaxMemoryPolicy           Enum[EvictionPolicy]

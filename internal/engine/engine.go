@@ -90,6 +90,7 @@ type Engine struct {
 	evictor  evictor
 	digests  chan struct{} // holds one for each that is being taken
 	serve    atomic.Pointer[func(tx *shard.Tx) (after func())]
+	tell     atomic.Pointer[func(tx *shard.Tx, lsn uint64)]
 
 	stop       chan struct{}
 	tendNow    chan struct{}
@@ -122,7 +123,24 @@ func (e *Engine) Commit(tx *shard.Tx) (lsn uint64) {
 		lsn = e.log.Append(c)
 	}
 	tx.Committed(lsn)
+	if tx.Noted() {
+		e.Tell(tx, lsn)
+	}
 	return lsn
+}
+
+// TellWith sets what is called, before the shards are unlocked, with a Tx that has
+// noted events or changed keys, which show what is in the log up to lsn. It must
+// not wait for anything.
+func (e *Engine) TellWith(fn func(tx *shard.Tx, lsn uint64)) { e.tell.Store(&fn) }
+
+// Tell tells what the Tx has noted. Commit does so by itself: it is for what was
+// noted beside a commit, or without one.
+func (e *Engine) Tell(tx *shard.Tx, lsn uint64) {
+	if fn := e.tell.Load(); fn != nil {
+		(*fn)(tx, lsn)
+	}
+	tx.TakeNoted()
 }
 
 // ServeWith sets what is called behind a commit of the engine's own that changed

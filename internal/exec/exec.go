@@ -189,6 +189,9 @@ func (x *Executor) commit(s *Session) (lsn uint64) {
 		return lsn
 	}
 	s.seen = max(s.seen, x.store.Set().LastLSN(s.tx.Held()))
+	if s.tx.Noted() {
+		x.store.Tell(s.tx, s.seen)
+	}
 	return 0
 }
 
@@ -209,6 +212,9 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 	c := &s.ctx
 	c.Spec, c.Args, c.Tx, c.W, c.Session, c.ErrorCounted = spec, args, tx, s.W, s.self, false
 	c.Unblock()
+	if tx != nil {
+		tx.TellMisses(spec.Flags&(command.ReadOnly|command.TellsMisses) != 0)
+	}
 	w := x.watch.Load()
 	began, alone := time.Duration(0), x.alone(w, spec, args)
 	if w.KeepOverdue && tx != nil {

@@ -19,6 +19,7 @@ func (x *Executor) serve(tx *shard.Tx) (owes bool) {
 	// What waits is served as of now: a key that a transaction pushed may be
 	// overdue by its end.
 	tx.Proceed(x.store.NowMs())
+	tx.TellMisses(false)
 	for q := tx.NextReady(); q != nil; q = tx.NextReady() {
 		if shards := x.serveQueue(tx, q); shards != nil {
 			tx.Owe(&shard.Debt{DB: q.DB(), Key: slices.Clone(q.Key()), Shards: shards})

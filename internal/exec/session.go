@@ -87,6 +87,7 @@ func (x *Executor) NewSession(self command.Session, w *resp.Writer) *Session {
 	s := &Session{W: w, x: x, self: self, watch: x.store.Set().NewWatch()}
 	s.Wake()
 	s.parker, _ = self.(parker)
+	s.tx.By = self
 	return s
 }
 
@@ -101,6 +102,10 @@ func (s *Session) Select(db int) {
 		s.tx.Select(db)
 	}
 }
+
+// EventsNoted returns how many keyspace events the session's transaction, or command,
+// has noted that nobody was told of.
+func (s *Session) EventsNoted() int { return len(s.tx.Events()) }
 
 // InMulti reports whether a transaction is open or running, or a script: nothing
 // may block.

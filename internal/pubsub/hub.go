@@ -172,6 +172,13 @@ func (h *Hub) Count(kind Kind) int {
 	return len(h.topics[kind])
 }
 
+// Empty reports whether nobody has subscribed to a channel or a pattern.
+func (h *Hub) Empty() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return len(h.topics[Channels])+len(h.topics[Patterns]) == 0
+}
+
 // Subscribers returns how many have subscribed to a name.
 func (h *Hub) Subscribers(kind Kind, name []byte) int {
 	h.mu.RLock()
@@ -214,7 +221,7 @@ func (h *Hub) Publish(p *Publisher, kind Kind, channel, payload []byte, lsn uint
 	}
 	clear(p.matched)
 	if p.bytes >= gatheredBytes {
-		h.Deliver(p)
+		h.Hand(p)
 	}
 	return receivers
 }
@@ -222,6 +229,13 @@ func (h *Hub) Publish(p *Publisher, kind Kind, channel, payload []byte, lsn uint
 // Deliver hands what p has published to the subscribers, wakes those who sleep and
 // ends those who read too slowly.
 func (h *Hub) Deliver(p *Publisher) {
+	h.Hand(p)
+	p.cutOff()
+}
+
+// Hand is Deliver for one who holds locks: those who read too slowly get nothing
+// more, and are ended by Deliver, or by who takes them with TakeSlow.
+func (h *Hub) Hand(p *Publisher) {
 	if len(p.runs) == 0 {
 		return
 	}
@@ -233,7 +247,6 @@ func (h *Hub) Deliver(p *Publisher) {
 	clear(p.runs)
 	p.runs, p.bytes = p.runs[:0], 0
 	p.wake()
-	p.cutOff()
 }
 
 const (
@@ -302,6 +315,15 @@ func (p *Publisher) cutOff() {
 		p.over[i] = nil
 	}
 	p.over = p.over[:0]
+}
+
+// TakeSlow appends those to dst who read too slowly and have to be ended, which p
+// forgets.
+func (p *Publisher) TakeSlow(dst []*Subscriber) []*Subscriber {
+	dst = append(dst, p.over...)
+	clear(p.over)
+	p.over = p.over[:0]
+	return dst
 }
 
 func (p *Publisher) wake() {

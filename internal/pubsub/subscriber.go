@@ -142,6 +142,9 @@ func (s *Subscriber) close() {
 	s.queue = nil
 }
 
+// End ends the connection, which TakeSlow has returned.
+func (s *Subscriber) End() { s.cut() }
+
 func (s *Subscriber) cut() { s.end(s.waiting.Load()) }
 
 // Close makes the subscriber take nothing any more.

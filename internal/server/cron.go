@@ -32,6 +32,7 @@ func (s *Server) startCron() (stop func()) {
 			}
 			now, commands := s.uptime(), s.exec.Stats().Commands()
 			s.stats.sample(now, commands)
+			s.events.endSlow()
 			procs.look(now)
 			s.countQueued()
 			beds.send(now)

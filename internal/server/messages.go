@@ -24,6 +24,7 @@ type publishing struct {
 type publication struct {
 	kind             pubsub.Kind
 	channel, payload []byte
+	events           int // that the transaction had noted before
 }
 
 // Publish implements the Session of the family pubsub.
@@ -36,7 +37,7 @@ func (c *client) Publish(kind pubsub.Kind, channel, payload []byte, own func(m *
 	}
 	if c.es.InMulti() {
 		// The arguments are those of the queued command, which nobody changes.
-		c.pub.later = append(c.pub.later, publication{kind, channel, payload})
+		c.pub.later = append(c.pub.later, publication{kind, channel, payload, c.es.EventsNoted()})
 		return c.srv.hub.Publish(&c.pub.by, kind, channel, payload, c.es.Seen(), false, own)
 	}
 	c.deliverLater()
@@ -45,6 +46,20 @@ func (c *client) Publish(kind pubsub.Kind, channel, payload []byte, own func(m *
 
 // Show implements the Session of the family pubsub.
 func (c *client) Show(m *pubsub.Message) { c.es.Saw(m.LSN()) }
+
+// publishLater publishes by p what the transaction has published before its event i:
+// the connection's own subscriber has had it.
+func (c *client) publishLater(p *pubsub.Publisher, i int, lsn uint64) {
+	for len(c.pub.later) > 0 && c.pub.later[0].events <= i {
+		l := &c.pub.later[0]
+		c.srv.hub.Hand(p)
+		p.Self = c.pub.by.Self
+		c.srv.hub.Publish(p, l.kind, l.channel, l.payload, lsn, true, nil)
+		c.srv.hub.Hand(p)
+		p.Self = nil
+		c.pub.later = c.pub.later[1:]
+	}
+}
 
 func (c *client) deliverLater() {
 	for _, p := range c.pub.later {

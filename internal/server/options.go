@@ -109,11 +109,13 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
 	cfg.OnChange(s.watchCommands, &cfg.SlowlogMicros, &cfg.SlowlogMaxEntries, &cfg.LatencyMonitorMs, &cfg.LatencyTracking)
 	cfg.OnChange(func() error { s.users.SetPassword(cfg.RequirePass.Load()); return nil }, &cfg.RequirePass)
+	events := func() error { s.store.Set().SetEvents(eventClasses(cfg.NotifyKeyspaceEvents.Load())); return nil }
+	cfg.OnChange(events, &cfg.NotifyKeyspaceEvents)
 	cfg.OnChange(s.checkMaxClients, &cfg.MaxClients)
 	cfg.OnChange(s.loadTLS, &cfg.TLSPort, &cfg.HTTPTLSPort, &cfg.TLSCertFile, &cfg.TLSKeyFile, &cfg.TLSKeyFilePass, &cfg.TLSCACertFile,
 		&cfg.TLSCACertDir, &cfg.TLSAuthClients, &cfg.TLSProtocols, &cfg.TLSCiphers, &cfg.TLSCipherSuites, &cfg.TLSSessionCaching)
 	cfg.OnChange(func() error { return s.rebind(byTCP) }, &cfg.Bind, &cfg.Port)
 	cfg.OnChange(func() error { return s.rebind(byTLS) }, &cfg.Bind, &cfg.TLSPort)
 	cfg.OnChange(s.rebindHTTP, &cfg.Bind, &cfg.HTTPPort, &cfg.HTTPTLSPort)
-	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands(), memory())
+	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands(), memory(), events())
 }

@@ -49,6 +49,7 @@ type Server struct {
 	watch       watch
 	scripts     *script.Family
 	pauses      pauses
+	events      events
 	users       *acl.Users
 	userFile    sync.Mutex // held while aclfile is read or written
 	// subscribeSpec and sinceSpec are those of CHANGES, by which readers of the feed
@@ -137,6 +138,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Ser
 	s.subscribeSpec, s.sinceSpec = table.Original("changes|subscribe"), table.Original("changes|since")
 	s.exec = exec.New(table, store, log, s.refusals())
 	s.openScripts()
+	store.TellWith(s.tell)
 	return s, nil
 }
 

@@ -67,6 +67,8 @@ type Pair struct {
 	// After, if set, looks for a difference that no reply shows, at the end of each Run. It may restart the
 	// servers.
 	After func() (*Difference, error)
+	// Events, if set, compares the keyspace events of each step.
+	Events *Events
 	// Waited counts the commands that waited, Ended those among them whose wait was over in the run.
 	Waited, Ended int
 	// Calls and Errors count replies by command, on the oracle.
@@ -106,6 +108,9 @@ func (p *Pair) Close() {
 		}
 		s.conns, s.ids, s.admin = nil, nil, nil
 	}
+	if p.Events != nil {
+		p.Events.close()
+	}
 }
 
 // reset empties both servers and opens new connections.
@@ -141,6 +146,9 @@ func (p *Pair) reset() error {
 			return fmt.Errorf("FLUSHALL: %s, %v", r, err)
 		}
 	}
+	if p.Events != nil {
+		return p.Events.open(p)
+	}
 	return nil
 }
 
@@ -158,15 +166,21 @@ func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 	checked := 0
 	for i := 0; i < len(steps); {
 		n := p.batch(steps[i:])
+		if p.Events != nil {
+			n = 1
+		}
 		diff, err := p.runBatch(steps[i:i+n], i)
 		if diff == nil && err == nil {
 			diff, err = p.settle(i + n - 1)
+		}
+		if p.Events != nil && diff == nil && err == nil {
+			diff, err = p.Events.compare(p, steps[i], i)
 		}
 		if diff != nil || err != nil {
 			return diff, err
 		}
 		i += n
-		if i-checked >= checkEvery || i == len(steps) {
+		if i-checked >= checkEvery && p.Events == nil || i == len(steps) {
 			checked = i
 			diff, err := p.bothWait(i - 1)
 			if diff == nil && err == nil {

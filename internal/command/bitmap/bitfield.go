@@ -5,6 +5,7 @@ import (
 
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func bitField() *command.Spec {
@@ -157,16 +158,20 @@ func runBitField(c *command.Ctx, readOnly bool) {
 		return
 	}
 	key := c.Args[1]
+	c.Tx.TellMisses(size == 0)
 	value, _, err := c.Tx.String(key)
 	if err != nil {
 		c.W.Err(err)
 		return
 	}
+	changed, grows := false, int64(len(value)) < size
 	c.W.Array(len(ops))
 	for i := range ops {
-		if patch, at := ops[i].run(c.W, value); patch != nil {
+		patch, at, wrote := ops[i].run(c.W, value)
+		if patch != nil {
 			value = write(c, at, patch)
 		}
+		changed = changed || patch != nil || wrote && grows
 	}
 	if int64(len(value)) < size {
 		// A subcommand that changed nothing, or failed, has made room all the same.
@@ -176,15 +181,19 @@ func runBitField(c *command.Ctx, readOnly bool) {
 	if size > 0 {
 		c.Tx.MarkRaw(key)
 	}
+	if changed {
+		c.Tx.Notify(shard.OfStrings, "setbit", key)
+	}
 }
 
 // run runs one subcommand on the value and replies. It returns the bytes that
-// change, nil for none, and where they go.
-func (op *fieldOp) run(w *resp.Writer, value []byte) (patch []byte, at int64) {
+// change, nil for none, and where they go; wrote says that it has set the field, be
+// it to what it was.
+func (op *fieldOp) run(w *resp.Writer, value []byte) (patch []byte, at int64, wrote bool) {
 	old := op.get(value)
 	if op.verb == fieldGet {
 		w.Int(old)
-		return nil, 0
+		return nil, 0, false
 	}
 	base, delta := op.n, int64(0)
 	if op.verb == fieldIncrBy {
@@ -194,17 +203,17 @@ func (op *fieldOp) run(w *resp.Writer, value []byte) (patch []byte, at int64) {
 	switch {
 	case !ok:
 		w.Null()
-		return nil, 0
+		return nil, 0, false
 	case op.verb == fieldSet:
 		w.Int(old)
 	default:
 		w.Int(n)
 	}
 	if n == old {
-		return nil, 0
+		return nil, 0, true
 	}
 	at, _ = op.bytes()
-	return op.put(value, n), at
+	return op.put(value, n), at, true
 }
 
 // write changes the key's string, whose type was looked at before, and returns

@@ -5,11 +5,12 @@ import (
 
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func bitOp() *command.Spec {
 	return &command.Spec{
-		Name: "bitop", Arity: -4, Flags: command.Write | command.DenyOOM, Category: command.CatBitmap,
+		Name: "bitop", Arity: -4, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatBitmap,
 		Keys: []command.KeySpec{
 			command.Range(2, 0, 1, command.OW|command.Update),
 			command.Range(3, -1, 1, command.RO|command.Access),
@@ -86,12 +87,15 @@ func runBitOp(c *command.Ctx) {
 		n = max(n, len(value))
 	}
 	if n == 0 {
-		c.Tx.Del(dst)
+		if c.Tx.Del(dst) {
+			c.Tx.Notify(shard.OfGeneric, "del", dst)
+		}
 		c.W.Int(0)
 		return
 	}
 	c.Tx.Set(dst, op.run(values, n), 0)
 	c.Tx.MarkRaw(dst)
+	c.Tx.Notify(shard.OfStrings, "set", dst)
 	c.W.Int(int64(n))
 }
 

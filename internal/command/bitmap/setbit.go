@@ -3,6 +3,7 @@ package bitmap
 import (
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func setBit() *command.Spec {
@@ -49,6 +50,9 @@ func runSetBit(c *command.Ctx) {
 		}
 	} else {
 		c.Tx.MarkRaw(key)
+	}
+	if was != on || at >= len(value) {
+		c.Tx.Notify(shard.OfStrings, "setbit", key)
 	}
 	c.W.Int(was)
 }

@@ -6,11 +6,12 @@ import (
 
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func copyKey() *command.Spec {
 	return &command.Spec{
-		Name: "copy", Arity: -3, Flags: command.Write | command.DenyOOM, Category: command.CatKeyspace,
+		Name: "copy", Arity: -3, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatKeyspace,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.RO|command.Access),
 			command.Range(2, 0, 1, command.OW|command.Update),
@@ -47,6 +48,12 @@ func existsIn(c *command.Ctx, db int, key []byte) bool {
 	return c.Tx.Exists(key)
 }
 
+// takenIn is existsIn for a name that is to be free: no key is missed there.
+func takenIn(c *command.Ctx, db int, key []byte) bool {
+	c.Tx.TellMisses(false)
+	return existsIn(c, db, key)
+}
+
 func runCopy(c *command.Ctx) {
 	src, dst := c.Args[1], c.Args[2]
 	db, replace := c.Tx.DB(), false
@@ -74,10 +81,11 @@ func runCopy(c *command.Ctx) {
 	switch {
 	case db == c.Tx.DB() && bytes.Equal(src, dst):
 		c.W.Error(errSameKey)
-	case !c.Tx.Exists(src) || existsIn(c, db, dst) && !replace:
+	case !c.Tx.Exists(src) || takenIn(c, db, dst) && !replace:
 		c.W.Int(0)
 	default:
 		c.Tx.Copy(src, db, dst)
+		c.Tx.NotifyIn(db, shard.OfGeneric, "copy_to", dst)
 		c.W.Int(1)
 	}
 }

@@ -1,6 +1,9 @@
 package generic
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func del() *command.Spec {
 	return &command.Spec{
@@ -31,6 +34,7 @@ func runDel(c *command.Ctx) {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
 		if c.Tx.Del(key) {
+			c.Tx.Notify(shard.OfGeneric, "del", key)
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func expire() *command.Spec {
@@ -125,8 +126,10 @@ func setExpiry(c *command.Ctx, unitMs, baseMs int64) {
 	// In a log the end of a key that has expired stands by itself, if it came.
 	if atMs <= c.Tx.NowMs() && !c.Tx.Replaying() {
 		c.Tx.Del(key)
+		c.Tx.Notify(shard.OfGeneric, "del", key)
 	} else {
 		c.Tx.ExpireAt(key, atMs)
+		c.Tx.Notify(shard.OfGeneric, "expire", key)
 	}
 	c.W.Int(1)
 }

@@ -1,6 +1,9 @@
 package generic
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func move() *command.Spec {
 	return &command.Spec{
@@ -31,6 +34,8 @@ func runMove(c *command.Ctx) {
 		c.W.Int(0)
 	default:
 		c.Tx.Move(key, db, key)
+		c.Tx.Notify(shard.OfGeneric, "move_from", key)
+		c.Tx.NotifyIn(db, shard.OfGeneric, "move_to", key)
 		c.W.Int(1)
 	}
 }

@@ -1,6 +1,9 @@
 package generic
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func persist() *command.Spec {
 	return &command.Spec{
@@ -15,6 +18,7 @@ func persist() *command.Spec {
 
 func runPersist(c *command.Ctx) {
 	if c.Tx.Persist(c.Args[1]) {
+		c.Tx.Notify(shard.OfGeneric, "persist", c.Args[1])
 		c.W.Int(1)
 	} else {
 		c.W.Int(0)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"kevy/internal/command"
+	"kevy/shard"
 )
 
 const renameDifferences = "The change is logged as a DEL and the ops that rebuild the new key, so it costs what the value weighs."
@@ -45,7 +46,7 @@ func runRename(c *command.Ctx) {
 		return
 	}
 	if !bytes.Equal(key, to) {
-		c.Tx.Move(key, c.Tx.DB(), to)
+		moveKey(c, key, to)
 	}
 	c.W.OK()
 }
@@ -58,7 +59,14 @@ func runRenameNX(c *command.Ctx) {
 	case c.Tx.Exists(to): // the same name exists, too
 		c.W.Int(0)
 	default:
-		c.Tx.Move(key, c.Tx.DB(), to)
+		moveKey(c, key, to)
 		c.W.Int(1)
 	}
+}
+
+// moveKey gives a key another name.
+func moveKey(c *command.Ctx, key, to []byte) {
+	c.Tx.Move(key, c.Tx.DB(), to)
+	c.Tx.Notify(shard.OfGeneric, "rename_from", key)
+	c.Tx.Notify(shard.OfGeneric, "rename_to", to)
 }

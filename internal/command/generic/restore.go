@@ -7,6 +7,7 @@ import (
 	"kevy/internal/command"
 	"kevy/internal/rdb"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 const restoreDifferences = "Takes payloads of RDB versions up to 12, and always checks all of them, as with sanitize-dump-payload yes, " +
@@ -114,9 +115,12 @@ func runRestore(c *command.Ctx) {
 		expired = atMs <= c.Tx.NowMs() && !c.Tx.Replaying()
 	}
 	if expired {
-		c.Tx.Del(key)
+		if c.Tx.Del(key) {
+			c.Tx.Notify(shard.OfGeneric, "del", key)
+		}
 	} else {
 		c.Tx.Put(key, v, atMs)
+		c.Tx.Notify(shard.OfGeneric, "restore", key)
 		// Each has an effect under the policies that it belongs to.
 		if o.idleSec != unset {
 			c.Tx.SetIdle(key, o.idleSec)

@@ -43,11 +43,15 @@ func runScan(c *command.Ctx) {
 	}
 	var found [][]byte
 	seen := 0
-	visit := func(key []byte, k shard.Kind) {
-		seen++
-		if (o.Type == nil || k == kind) && o.Matches(key) {
+	visit := func(key []byte, k shard.Kind, overdue bool) bool {
+		if !overdue {
+			seen++
+		}
+		takes := (o.Type == nil || k == kind) && o.Matches(key)
+		if takes && !overdue {
 			found = append(found, key)
 		}
+		return takes
 	}
 	cursor = c.Tx.Scan(cursor, o.Count, visit)
 	for steps := 1; cursor != 0 && seen < o.Count && steps/scanStepsPerKey < o.Count; steps++ {

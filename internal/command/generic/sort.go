@@ -13,7 +13,7 @@ import (
 
 func sort() *command.Spec {
 	return &command.Spec{
-		Name: "sort", Arity: -2, Flags: command.Write | command.DenyOOM,
+		Name: "sort", Arity: -2, Flags: command.Write | command.TellsMisses | command.DenyOOM,
 		Category: command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 		Keys: []command.KeySpec{sortedKey, patternKeys, {
 			Flags: command.OW | command.Update, Unknown: true, Find: storedKey,
@@ -452,6 +452,6 @@ func (s *sorting) storeResult(c *command.Ctx, elems *command.Members, list []sor
 			out.Append(value)
 		}
 	}
-	command.StoreList(c.Tx, s.destination, &out)
+	command.StoreList(c.Tx, s.destination, &out, "sortstore")
 	c.W.Int(int64(out.Len()))
 }

@@ -49,6 +49,9 @@ func runGeoAdd(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	if created+changed > 0 {
+		c.Tx.Notify(shard.OfZSets, "zadd", c.Key(1))
+	}
 	if ch {
 		created += changed
 	}

@@ -9,7 +9,7 @@ const (
 
 func geoRadius() *command.Spec {
 	return &command.Spec{
-		Name: "georadius", Arity: -6, Flags: command.Write | command.DenyOOM, Category: command.CatGeo,
+		Name: "georadius", Arity: -6, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatGeo,
 		Keys:  radiusKeys(6),
 		Reach: radiusReach,
 		Group: "geo", Since: "3.2.0", Complexity: searchComplexity,
@@ -34,7 +34,7 @@ func geoRadiusRO() *command.Spec {
 
 func geoRadiusByMember() *command.Spec {
 	return &command.Spec{
-		Name: "georadiusbymember", Arity: -5, Flags: command.Write | command.DenyOOM, Category: command.CatGeo,
+		Name: "georadiusbymember", Arity: -5, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatGeo,
 		Keys:  radiusKeys(5),
 		Reach: radiusReach,
 		Group: "geo", Since: "3.2.0", Complexity: searchComplexity,

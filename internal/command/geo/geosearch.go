@@ -22,7 +22,7 @@ func geoSearch() *command.Spec {
 
 func geoSearchStore() *command.Spec {
 	return &command.Spec{
-		Name: "geosearchstore", Arity: -8, Flags: command.Write | command.DenyOOM, Category: command.CatGeo,
+		Name: "geosearchstore", Arity: -8, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatGeo,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.OW|command.Update),
 			command.Range(2, 0, 1, command.RO|command.Access),

@@ -306,6 +306,10 @@ func (s *search) storeHits(c *command.Ctx, members *command.Members, hits []hit)
 			scored[i].Score = h.meters / s.shape.unit
 		}
 	}
-	command.StoreZSet(c.Tx, s.destination, scored)
+	event := "georadiusstore"
+	if c.Spec.Name == "geosearchstore" {
+		event = c.Spec.Name
+	}
+	command.StoreZSet(c.Tx, s.destination, scored, event)
 	c.W.Int(int64(len(scored)))
 }

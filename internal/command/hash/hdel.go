@@ -1,6 +1,9 @@
 package hash
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func hDel() *command.Spec {
 	return &command.Spec{
@@ -18,6 +21,9 @@ func runHDel(c *command.Ctx) {
 	if err != nil {
 		c.W.Err(err)
 		return
+	}
+	if n > 0 {
+		c.Tx.NotifyRemoval(shard.OfHashes, "hdel", c.Key(1))
 	}
 	c.W.Int(int64(n))
 }

@@ -91,5 +91,15 @@ func expireFields(c *command.Ctx, unitMs, baseMs int64) {
 	}
 	c.W.Array(len(fields))
 	// The key holds a hash or nothing: there is no error.
-	_ = c.Tx.HExpireAt(c.Key(1), max(atMs, 1), fields, allow, func(e shard.FieldExpiry) { c.W.Int(int64(e)) })
+	set, gone := false, false
+	_ = c.Tx.HExpireAt(c.Key(1), max(atMs, 1), fields, allow, func(e shard.FieldExpiry) {
+		set, gone = set || e == shard.FieldExpires, gone || e == shard.FieldDeleted
+		c.W.Int(int64(e))
+	})
+	switch {
+	case gone:
+		c.Tx.NotifyRemoval(shard.OfHashes, "hdel", c.Key(1))
+	case set:
+		c.Tx.Notify(shard.OfHashes, "hexpire", c.Key(1))
+	}
 }

@@ -1,6 +1,9 @@
 package hash
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func hGetDel() *command.Spec {
 	return &command.Spec{
@@ -37,5 +40,8 @@ func takeFields(c *command.Ctx, fields [][]byte) int {
 			c.W.Null()
 		}
 	})
+	if n > 0 {
+		c.Tx.NotifyRemoval(shard.OfHashes, "hdel", c.Key(1))
+	}
 	return n
 }

@@ -1,6 +1,9 @@
 package hash
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func hGetEX() *command.Spec {
 	return &command.Spec{
@@ -44,8 +47,16 @@ func runHGetEX(c *command.Ctx) {
 	switch {
 	case !h.Exists():
 	case persist:
-		_ = c.Tx.HPersist(c.Key(1), fields, nil)
+		changed := false
+		_ = c.Tx.HPersist(c.Key(1), fields, func(_, had bool) { changed = changed || had })
+		if changed {
+			c.Tx.Notify(shard.OfHashes, "hpersist", c.Key(1))
+		}
 	case atMs != 0:
-		_ = c.Tx.HExpireAt(c.Key(1), atMs, fields, nil, nil)
+		set := false
+		_ = c.Tx.HExpireAt(c.Key(1), atMs, fields, nil, func(e shard.FieldExpiry) { set = set || e == shard.FieldExpires })
+		if set {
+			c.Tx.Notify(shard.OfHashes, "hexpire", c.Key(1))
+		}
 	}
 }

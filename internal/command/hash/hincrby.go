@@ -54,6 +54,7 @@ func runHIncrBy(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	c.Tx.Notify(shard.OfHashes, "hincrby", key)
 	c.W.Int(sum)
 }
 

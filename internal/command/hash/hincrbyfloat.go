@@ -3,6 +3,7 @@ package hash
 import (
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func hIncrByFloat() *command.Spec {
@@ -55,5 +56,6 @@ func runHIncrByFloat(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	c.Tx.Notify(shard.OfHashes, "hincrbyfloat", key)
 	c.W.Bulk(text)
 }

@@ -1,6 +1,9 @@
 package hash
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func hPersist() *command.Spec {
 	return &command.Spec{
@@ -24,7 +27,9 @@ func runHPersist(c *command.Ctx) {
 		return
 	}
 	c.W.Array(len(fields))
+	changed := false
 	_ = c.Tx.HPersist(c.Key(1), fields, func(found, had bool) {
+		changed = changed || had
 		switch {
 		case had:
 			c.W.Int(1)
@@ -34,4 +39,7 @@ func runHPersist(c *command.Ctx) {
 			c.W.Int(-2)
 		}
 	})
+	if changed {
+		c.Tx.Notify(shard.OfHashes, "hpersist", c.Key(1))
+	}
 }

@@ -1,6 +1,9 @@
 package hash
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func hSet() *command.Spec {
 	return &command.Spec{
@@ -44,6 +47,7 @@ func setFields(c *command.Ctx) (created int, ok bool) {
 		c.W.Err(err)
 		return 0, false
 	}
+	c.Tx.Notify(shard.OfHashes, "hset", c.Key(1))
 	return created, true
 }
 
@@ -72,5 +76,6 @@ func runHSetNX(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	c.Tx.Notify(shard.OfHashes, "hset", c.Key(1))
 	c.W.Int(1)
 }

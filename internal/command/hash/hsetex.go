@@ -139,6 +139,7 @@ func (o *setOptions) set(c *command.Ctx) {
 		} else {
 			_, _ = c.Tx.HSet(key, o.pairs...)
 		}
+		c.Tx.Notify(shard.OfHashes, "hset", key)
 		return
 	}
 	fields := make([][]byte, 0, len(o.pairs)/2)
@@ -147,10 +148,16 @@ func (o *setOptions) set(c *command.Ctx) {
 	}
 	if o.atMs <= c.Tx.NowMs() && !c.Tx.Replaying() {
 		// They would be set only to go at once.
-		_, _ = c.Tx.HDel(key, fields...)
+		n, _ := c.Tx.HDel(key, fields...)
+		c.Tx.Notify(shard.OfHashes, "hset", key)
+		if n > 0 {
+			c.Tx.NotifyRemoval(shard.OfHashes, "hdel", key)
+		}
 		c.Tx.CountExpiredFields(len(fields))
 		return
 	}
 	_, _ = c.Tx.HSet(key, o.pairs...)
 	_ = c.Tx.HExpireAt(key, o.atMs, fields, nil, nil)
+	c.Tx.Notify(shard.OfHashes, "hset", key)
+	c.Tx.Notify(shard.OfHashes, "hexpire", key)
 }

@@ -44,6 +44,7 @@ func runPFAdd(c *command.Ctx) {
 	case !ok:
 		c.W.Error(errCorrupt)
 	case changed:
+		c.Tx.Notify(shard.OfStrings, "pfadd", key)
 		c.W.Int(1)
 	default:
 		c.W.Int(0)

@@ -1,10 +1,13 @@
 package hyperloglog
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func pfMerge() *command.Spec {
 	return &command.Spec{
-		Name: "pfmerge", Arity: -2, Flags: command.Write | command.DenyOOM, Category: command.CatHyperLogLog,
+		Name: "pfmerge", Arity: -2, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatHyperLogLog,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.RW|command.Access|command.Insert),
 			command.Range(2, -1, 1, command.RO|command.Access),
@@ -57,5 +60,6 @@ func runPFMerge(c *command.Ctx) {
 	}
 	s.outdate()
 	s.store(c.Tx, key, old)
+	c.Tx.Notify(shard.OfStrings, "pfadd", key)
 	c.W.OK()
 }

@@ -1,6 +1,9 @@
 package list
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func lInsert() *command.Spec {
 	return &command.Spec{
@@ -21,5 +24,8 @@ func runLInsert(c *command.Ctx) {
 		return
 	}
 	n, err := c.Tx.LInsert(c.Key(1), after, a.Bytes(), a.Bytes())
+	if n > 0 {
+		c.Tx.Notify(shard.OfLists, "linsert", c.Key(1))
+	}
 	replyInt(c, n, err)
 }

@@ -39,17 +39,31 @@ func parseSide(a *command.Args) side {
 }
 
 func (s side) push(tx *shard.Tx, key []byte, elems ...[]byte) (length int, err error) {
+	event := "lpush"
 	if s == left {
-		return tx.PushLeft(key, elems...)
+		length, err = tx.PushLeft(key, elems...)
+	} else {
+		event = "rpush"
+		length, err = tx.PushRight(key, elems...)
 	}
-	return tx.PushRight(key, elems...)
+	if err == nil {
+		tx.Notify(shard.OfLists, event, key)
+	}
+	return length, err
 }
 
 func (s side) pop(tx *shard.Tx, key []byte, n int, fn func(elem []byte)) (popped int, err error) {
+	event := "lpop"
 	if s == left {
-		return tx.PopLeft(key, n, fn)
+		popped, err = tx.PopLeft(key, n, fn)
+	} else {
+		event = "rpop"
+		popped, err = tx.PopRight(key, n, fn)
 	}
-	return tx.PopRight(key, n, fn)
+	if popped > 0 {
+		tx.NotifyRemoval(shard.OfLists, event, key)
+	}
+	return popped, err
 }
 
 // end returns the element at this end of a list.

@@ -1,6 +1,9 @@
 package list
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func lRem() *command.Spec {
 	return &command.Spec{
@@ -20,5 +23,8 @@ func runLRem(c *command.Ctx) {
 		return
 	}
 	n, err := c.Tx.LRem(c.Key(1), int(count), c.Args[3])
+	if n > 0 {
+		c.Tx.NotifyRemoval(shard.OfLists, "lrem", c.Key(1))
+	}
 	replyInt(c, n, err)
 }

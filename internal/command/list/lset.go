@@ -1,6 +1,9 @@
 package list
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func lSet() *command.Spec {
 	return &command.Spec{
@@ -33,6 +36,7 @@ func runLSet(c *command.Ctx) {
 	case !ok:
 		c.W.Error(command.ErrOutOfRange)
 	default:
+		c.Tx.Notify(shard.OfLists, "lset", c.Key(1))
 		c.W.OK()
 	}
 }

@@ -1,6 +1,9 @@
 package list
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func lTrim() *command.Spec {
 	return &command.Spec{
@@ -20,9 +23,17 @@ func runLTrim(c *command.Ctx) {
 		c.W.Error(err)
 		return
 	}
+	l, ok := view(c)
+	if !ok {
+		return
+	}
+	there := l.Exists()
 	if err := c.Tx.LTrim(c.Key(1), int(start), int(stop)); err != nil {
 		c.W.Err(err)
 		return
+	}
+	if there {
+		c.Tx.NotifyRemoval(shard.OfLists, "ltrim", c.Key(1))
 	}
 	c.W.OK()
 }

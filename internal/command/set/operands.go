@@ -40,8 +40,9 @@ func answering(op operation) command.Handler {
 }
 
 // storing is a handler that makes the first key hold what the operation makes of
-// the sets of the others, and replies with the number of members.
-func storing(op operation) command.Handler {
+// the sets of the others, and replies with the number of members. event is what it
+// is called.
+func storing(event string, op operation) command.Handler {
 	return func(c *command.Ctx) {
 		sets, err := setsOf(c, c.Args[2:])
 		if err != nil {
@@ -51,7 +52,7 @@ func storing(op operation) command.Handler {
 		// Gathered first: the destination may be one of the sets.
 		var members command.Members
 		op(sets, members.Append)
-		command.StoreSet(c.Tx, c.Key(1), &members)
+		command.StoreSet(c.Tx, c.Key(1), &members, event)
 		c.W.Int(int64(members.Len()))
 	}
 }

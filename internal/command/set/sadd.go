@@ -1,6 +1,9 @@
 package set
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func sAdd() *command.Spec {
 	return &command.Spec{
@@ -11,6 +14,9 @@ func sAdd() *command.Spec {
 		Summary: "Adds members; answers how many are new.",
 		Run: func(c *command.Ctx) {
 			n, err := c.Tx.SAdd(c.Key(1), c.Args[2:]...)
+			if n > 0 {
+				c.Tx.Notify(shard.OfSets, "sadd", c.Key(1))
+			}
 			replyInt(c, n, err)
 		},
 	}

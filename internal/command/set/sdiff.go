@@ -19,7 +19,7 @@ func sDiff() *command.Spec {
 
 func sDiffStore() *command.Spec {
 	return &command.Spec{
-		Name: "sdiffstore", Arity: -3, Flags: command.Write | command.DenyOOM, Category: command.CatSet,
+		Name: "sdiffstore", Arity: -3, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatSet,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.OW|command.Update),
 			command.Range(2, -1, 1, command.RO|command.Access),
@@ -27,7 +27,7 @@ func sDiffStore() *command.Spec {
 		Group: "set", Since: "1.0.0", Complexity: "O(N) for N members of all sets",
 		Syntax:  "destination key [key ...]",
 		Summary: "Stores the members of the first set that no other has; answers how many.",
-		Run:     storing(difference),
+		Run:     storing("sdiffstore", difference),
 	}
 }
 

@@ -23,7 +23,7 @@ func sInter() *command.Spec {
 
 func sInterStore() *command.Spec {
 	return &command.Spec{
-		Name: "sinterstore", Arity: -3, Flags: command.Write | command.DenyOOM, Category: command.CatSet,
+		Name: "sinterstore", Arity: -3, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatSet,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.RW|command.Update),
 			command.Range(2, -1, 1, command.RO|command.Access),
@@ -31,7 +31,7 @@ func sInterStore() *command.Spec {
 		Group: "set", Since: "1.0.0", Complexity: "O(N*M) for M sets of which the smallest has N members",
 		Syntax:  "destination key [key ...]",
 		Summary: "Stores the members that all sets have; answers how many.",
-		Run:     storing(intersect),
+		Run:     storing("sinterstore", intersect),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"kevy/internal/command"
+	"kevy/shard"
 )
 
 func sMove() *command.Spec {
@@ -30,7 +31,11 @@ func runSMove(c *command.Ctx) {
 	has := from.Has(member)
 	if err == nil && has && !bytes.Equal(src, dst) {
 		if _, err = c.Tx.SRem(src, member); err == nil {
-			_, err = c.Tx.SAdd(dst, member)
+			c.Tx.NotifyRemoval(shard.OfSets, "srem", src)
+			var added int
+			if added, err = c.Tx.SAdd(dst, member); added > 0 {
+				c.Tx.Notify(shard.OfSets, "sadd", dst)
+			}
 		}
 	}
 	if err != nil {

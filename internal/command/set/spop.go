@@ -39,6 +39,7 @@ func popOne(c *command.Ctx) {
 		member := append([]byte{}, s.Random(command.Rand)...)
 		c.W.Bulk(member)
 		remove(c, member)
+		c.Tx.NotifyRemoval(shard.OfSets, "spop", c.Key(1))
 	}
 }
 
@@ -59,6 +60,7 @@ func popCount(c *command.Ctx) {
 	if n == s.Len() && n > shard.MaxOpElems {
 		replyAll(c, s)
 		c.Tx.Del(c.Key(1))
+		c.Tx.NotifyRemoval(shard.OfSets, "spop", c.Key(1))
 		return
 	}
 	// Copied: what is answered is removed while others are still to go.
@@ -73,6 +75,9 @@ func popCount(c *command.Ctx) {
 			k++
 		}
 		remove(c, batch[:k]...)
+	}
+	if n > 0 {
+		c.Tx.NotifyRemoval(shard.OfSets, "spop", c.Key(1))
 	}
 }
 

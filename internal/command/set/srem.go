@@ -1,6 +1,9 @@
 package set
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func sRem() *command.Spec {
 	return &command.Spec{
@@ -11,6 +14,9 @@ func sRem() *command.Spec {
 		Summary: "Removes members; answers how many there were.",
 		Run: func(c *command.Ctx) {
 			n, err := c.Tx.SRem(c.Key(1), c.Args[2:]...)
+			if n > 0 {
+				c.Tx.NotifyRemoval(shard.OfSets, "srem", c.Key(1))
+			}
 			replyInt(c, n, err)
 		},
 	}

@@ -19,7 +19,7 @@ func sUnion() *command.Spec {
 
 func sUnionStore() *command.Spec {
 	return &command.Spec{
-		Name: "sunionstore", Arity: -3, Flags: command.Write | command.DenyOOM, Category: command.CatSet,
+		Name: "sunionstore", Arity: -3, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatSet,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.OW|command.Update),
 			command.Range(2, -1, 1, command.RO|command.Access),
@@ -27,7 +27,7 @@ func sUnionStore() *command.Spec {
 		Group: "set", Since: "1.0.0", Complexity: "O(N) for N members of all sets",
 		Syntax:  "destination key [key ...]",
 		Summary: "Stores the members that any of the sets has; answers how many.",
-		Run:     storing(union),
+		Run:     storing("sunionstore", union),
 	}
 }
 

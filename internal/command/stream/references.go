@@ -162,6 +162,7 @@ func remove(c *command.Ctx, s shard.StreamView, id shard.StreamID, p policy) int
 		return idMissing
 	}
 	_, _ = c.Tx.XDel(c.Key(1), []shard.StreamID{id}) // it is a stream
+	c.Tx.Notify(shard.OfStreams, "xdel", c.Key(1))
 	return idDone
 }
 

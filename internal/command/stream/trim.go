@@ -133,6 +133,10 @@ func runXTrim(c *command.Ctx) {
 		return
 	}
 	if s, ok := view(c); ok {
-		c.W.Int(o.run(c, s))
+		n := o.run(c, s)
+		if n > 0 {
+			c.Tx.Notify(shard.OfStreams, "xtrim", c.Key(1))
+		}
+		c.W.Int(n)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 func xAck() *command.Spec {
 	return &command.Spec{
-		Name: "xack", Arity: -4, Flags: command.Write | command.Fast, Category: command.CatStream,
+		Name: "xack", Arity: -4, Flags: command.Write | command.TellsMisses | command.Fast, Category: command.CatStream,
 		Keys:  command.One(1, command.RW|command.Update),
 		Group: "stream", Since: "5.0.0", Complexity: "O(log N) for each id, of N pending entries",
 		Syntax:  "key group id [id ...]",

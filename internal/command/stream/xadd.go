@@ -138,9 +138,12 @@ func runXAdd(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	c.Tx.Notify(shard.OfStreams, "xadd", c.Key(1))
 	replyID(c.W, id)
 	if x.trim.set {
 		s, _ = c.Tx.Stream(c.Key(1)) // it is one
-		x.trim.run(c, s)
+		if x.trim.run(c, s) > 0 {
+			c.Tx.Notify(shard.OfStreams, "xtrim", c.Key(1))
+		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 func xAutoClaim() *command.Spec {
 	return &command.Spec{
-		Name: "xautoclaim", Arity: -6, Flags: command.Write | command.Fast, Category: command.CatStream,
+		Name: "xautoclaim", Arity: -6, Flags: command.Write | command.TellsMisses | command.Fast, Category: command.CatStream,
 		Keys:  command.One(1, command.RW|command.Delete),
 		Tips:  []string{"nondeterministic_output"},
 		Group: "stream", Since: "6.2.0", Complexity: "O(N) for a count of N",
@@ -31,6 +31,9 @@ const (
 )
 
 func runXAutoClaim(c *command.Ctx) {
+	// Redis asks for the key before it looks at the arguments, and once.
+	c.Tx.Exists(c.Key(1))
+	c.Tx.TellMisses(false)
 	a := c.Scan(4)
 	minIdle := max(number(&a, errMinIdle("XAUTOCLAIM")), 0)
 	from := parseStart(&a)

@@ -8,7 +8,7 @@ import (
 
 func xClaim() *command.Spec {
 	return &command.Spec{
-		Name: "xclaim", Arity: -6, Flags: command.Write | command.Fast, Category: command.CatStream,
+		Name: "xclaim", Arity: -6, Flags: command.Write | command.TellsMisses | command.Fast, Category: command.CatStream,
 		Keys:  command.One(1, command.RW|command.Update),
 		Tips:  []string{"nondeterministic_output"},
 		Group: "stream", Since: "5.0.0", Complexity: "O(log N) for each id, of N pending entries",
@@ -178,6 +178,13 @@ func (t *taker) flush() { t.flushTo(t.c.Key(1), t.c.Args[2], t.c.Args[3]) }
 // arguments: one op for entries that follow each other and were delivered as
 // often.
 func (t *taker) flushTo(key, group, consumer []byte) {
+	if len(t.ids) > 0 {
+		s, _ := t.c.Tx.Stream(key) // it was one before
+		g, _ := s.Group(group)
+		if _, there := g.Consumer(consumer); !there {
+			t.c.Tx.Notify(shard.OfStreams, "xgroup-createconsumer", key)
+		}
+	}
 	for len(t.ids) > 0 {
 		n := 1
 		for n < len(t.ids) && t.counts[n] == t.counts[0] {

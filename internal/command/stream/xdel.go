@@ -35,5 +35,8 @@ func runXDel(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	if n > 0 {
+		c.Tx.Notify(shard.OfStreams, "xdel", c.Key(1))
+	}
 	c.W.Int(int64(n))
 }

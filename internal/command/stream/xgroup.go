@@ -172,6 +172,7 @@ func runGroupCreate(c *command.Ctx) {
 	case !created:
 		c.W.Error(errBusyGroup)
 	default:
+		c.Tx.Notify(shard.OfStreams, "xgroup-create", c.Key(2))
 		c.W.OK()
 	}
 }
@@ -201,6 +202,7 @@ func runGroupSetID(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	c.Tx.Notify(shard.OfStreams, "xgroup-setid", c.Key(2))
 	c.W.OK()
 }
 
@@ -209,6 +211,9 @@ func runGroupDestroy(c *command.Ctx) {
 		return
 	}
 	destroyed, err := c.Tx.XGroupDestroy(c.Key(2), c.Args[3])
+	if destroyed {
+		c.Tx.Notify(shard.OfStreams, "xgroup-destroy", c.Key(2))
+	}
 	replyDone(c, destroyed, err)
 }
 
@@ -217,6 +222,9 @@ func runGroupCreateConsumer(c *command.Ctx) {
 		return
 	}
 	created, err := c.Tx.XGroupCreateConsumer(c.Key(2), c.Args[3], c.Args[4])
+	if created {
+		c.Tx.Notify(shard.OfStreams, "xgroup-createconsumer", c.Key(2))
+	}
 	replyDone(c, created, err)
 }
 
@@ -224,10 +232,13 @@ func runGroupDelConsumer(c *command.Ctx) {
 	if _, _, ok := groupOf(c); !ok {
 		return
 	}
-	pending, _, err := c.Tx.XGroupDelConsumer(c.Key(2), c.Args[3], c.Args[4])
+	pending, deleted, err := c.Tx.XGroupDelConsumer(c.Key(2), c.Args[3], c.Args[4])
 	if err != nil {
 		c.W.Err(err)
 		return
+	}
+	if deleted {
+		c.Tx.Notify(shard.OfStreams, "xgroup-delconsumer", c.Key(2))
 	}
 	c.W.Int(int64(pending))
 }

@@ -8,7 +8,7 @@ import (
 
 func xReadGroup() *command.Spec {
 	return &command.Spec{
-		Name: "xreadgroup", Arity: -7, Flags: command.Write | command.Blocking, Category: command.CatStream,
+		Name: "xreadgroup", Arity: -7, Flags: command.Write | command.TellsMisses | command.Blocking, Category: command.CatStream,
 		Keys:  []command.KeySpec{{Flags: command.RO | command.Access, Keyword: "STREAMS", StartFrom: 4, Last: -1, Step: 1, Limit: 2}},
 		Group: "stream", Since: "5.0.0", Complexity: "O(log N + M) for each stream of N entries of which M are answered",
 		Syntax:      "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
@@ -129,6 +129,7 @@ func (r *reading) consumerOf(c *command.Ctx, key []byte) (s shard.StreamView, g 
 		c.Tx.XSeen(key, r.group, r.consumer)
 	} else {
 		_, _ = c.Tx.XGroupCreateConsumer(key, r.group, r.consumer)
+		c.Tx.Notify(shard.OfStreams, "xgroup-createconsumer", key)
 	}
 	s, _ = c.Tx.Stream(key)
 	g, _ = s.Group(r.group)

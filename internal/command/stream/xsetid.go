@@ -74,5 +74,6 @@ func runXSetID(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	c.Tx.Notify(shard.OfStreams, "xsetid", c.Key(1))
 	c.W.OK()
 }

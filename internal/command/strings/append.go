@@ -1,6 +1,9 @@
 package strings
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func appendTo() *command.Spec {
 	return &command.Spec{
@@ -23,6 +26,7 @@ func runAppend(c *command.Ctx) {
 	if !found {
 		// Even an empty value makes the key, which SETRANGE would not.
 		c.Tx.Set(key, tail, 0)
+		c.Tx.Notify(shard.OfStrings, "append", key)
 		c.W.Int(int64(len(tail)))
 		return
 	}
@@ -39,5 +43,6 @@ func runAppend(c *command.Ctx) {
 	} else {
 		c.Tx.MarkRaw(key)
 	}
+	c.Tx.Notify(shard.OfStrings, "append", key)
 	c.W.Int(int64(n + len(tail)))
 }

@@ -3,6 +3,7 @@ package strings
 import (
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func delEX() *command.Spec {
@@ -70,6 +71,7 @@ func runDelEX(c *command.Ctx) {
 // deleted deletes the key if it is to go, and returns how many went.
 func deleted(c *command.Ctx, key []byte, do bool) int64 {
 	if do && c.Tx.Del(key) {
+		c.Tx.Notify(shard.OfGeneric, "del", key)
 		return 1
 	}
 	return 0

@@ -1,10 +1,13 @@
 package strings
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func getEX() *command.Spec {
 	return &command.Spec{
-		Name: "getex", Arity: -2, Flags: command.Write | command.Fast, Category: command.CatString,
+		Name: "getex", Arity: -2, Flags: command.Write | command.TellsMisses | command.Fast, Category: command.CatString,
 		Keys:  command.One(1, command.RW|command.Access|command.Update, "RW and UPDATE because it changes the TTL"),
 		Group: "string", Since: "6.2.0", Complexity: "O(1)",
 		Syntax:  "key [EX seconds | PX milliseconds | EXAT unix-seconds | PXAT unix-milliseconds | PERSIST]",
@@ -41,7 +44,9 @@ func runGetEX(c *command.Ctx) {
 		return
 	case persist:
 		c.W.Bulk(value)
-		c.Tx.Persist(key)
+		if c.Tx.Persist(key) {
+			c.Tx.Notify(shard.OfGeneric, "persist", key)
+		}
 		return
 	case e.unit == noExpiry:
 		c.W.Bulk(value)
@@ -55,7 +60,9 @@ func runGetEX(c *command.Ctx) {
 	c.W.Bulk(value)
 	if atMs <= c.Tx.NowMs() && !c.Tx.Replaying() {
 		c.Tx.Del(key)
+		c.Tx.Notify(shard.OfGeneric, "del", key)
 		return
 	}
 	c.Tx.ExpireAt(key, atMs)
+	c.Tx.Notify(shard.OfGeneric, "expire", key)
 }

@@ -101,5 +101,6 @@ func add(c *command.Ctx, delta int64) {
 	}
 	var scratch [20]byte
 	c.Tx.Set(key, strconv.AppendInt(scratch[:0], sum, 10), shard.KeepTTL)
+	c.Tx.Notify(shard.OfStrings, "incrby", key)
 	c.W.Int(sum)
 }

@@ -42,5 +42,6 @@ func runIncrByFloat(c *command.Ctx) {
 	text := sum.Append(nil)
 	c.Tx.Set(key, text, shard.KeepTTL)
 	c.Tx.MarkNotInt(key)
+	c.Tx.Notify(shard.OfStrings, "incrbyfloat", key)
 	c.W.Bulk(text)
 }

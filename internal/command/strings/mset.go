@@ -52,6 +52,6 @@ func runMSetNX(c *command.Ctx) {
 
 func setPairs(c *command.Ctx) {
 	for i := 1; i < len(c.Args); i += 2 {
-		c.Tx.Set(c.Args[i], c.Args[i+1], 0)
+		setUntil(c, c.Args[i], c.Args[i+1], 0)
 	}
 }

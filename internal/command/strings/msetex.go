@@ -64,7 +64,7 @@ func runMSetEX(c *command.Ctx) {
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
-		c.Tx.Set(pairs[i], pairs[i+1], deadlineMs)
+		setUntil(c, pairs[i], pairs[i+1], deadlineMs)
 	}
 	c.W.Int(1)
 }

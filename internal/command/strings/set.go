@@ -77,6 +77,7 @@ func runSet(c *command.Ctx) {
 	key, value := c.Args[1], c.Args[2]
 	if len(c.Args) == 3 {
 		c.Tx.Set(key, value, 0)
+		c.Tx.Notify(shard.OfStrings, "set", key)
 		c.W.OK()
 		return
 	}
@@ -95,6 +96,7 @@ func runSet(c *command.Ctx) {
 	var old []byte
 	var found bool
 	if o.get || o.condition.readsValue() {
+		c.Tx.TellMisses(o.get)
 		var wrong error
 		if old, found, wrong = c.Tx.String(key); wrong != nil {
 			c.W.Err(wrong)
@@ -116,6 +118,15 @@ func runSet(c *command.Ctx) {
 		c.W.OK()
 	}
 	if holds {
-		c.Tx.Set(key, value, deadlineMs)
+		setUntil(c, key, value, deadlineMs)
+	}
+}
+
+// setUntil makes the key hold a string with a deadline as Tx.Set takes it.
+func setUntil(c *command.Ctx, key, value []byte, deadlineMs int64) {
+	c.Tx.Set(key, value, deadlineMs)
+	c.Tx.Notify(shard.OfStrings, "set", key)
+	if deadlineMs > 0 {
+		c.Tx.Notify(shard.OfGeneric, "expire", key)
 	}
 }

@@ -30,6 +30,6 @@ func setFor(c *command.Ctx, u unit) {
 		c.W.Error(err)
 		return
 	}
-	c.Tx.Set(c.Args[1], c.Args[3], atMs)
+	setUntil(c, c.Args[1], c.Args[3], atMs)
 	c.W.OK()
 }

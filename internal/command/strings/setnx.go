@@ -18,6 +18,6 @@ func runSetNX(c *command.Ctx) {
 		c.W.Int(0)
 		return
 	}
-	c.Tx.Set(c.Args[1], c.Args[2], 0)
+	setUntil(c, c.Args[1], c.Args[2], 0)
 	c.W.Int(1)
 }

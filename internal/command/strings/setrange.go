@@ -3,6 +3,7 @@ package strings
 import (
 	"kevy/internal/command"
 	"kevy/resp"
+	"kevy/shard"
 )
 
 func setRange() *command.Spec {
@@ -46,5 +47,6 @@ func runSetRange(c *command.Ctx) {
 		c.W.Err(err)
 		return
 	}
+	c.Tx.Notify(shard.OfStrings, "setrange", key)
 	c.W.Int(int64(n))
 }

@@ -45,9 +45,11 @@ func (o *operand) weighted(score float64) float64 {
 // operandOf returns what the key holds.
 func operandOf(tx *shard.Tx, key []byte) (o operand, err error) {
 	o.weight = 1
-	if kind, ok := tx.Kind(key); ok && kind == shard.KindSet {
+	switch kind, ok := tx.Kind(key); {
+	case !ok:
+	case kind == shard.KindSet:
 		o.set, err = tx.SetOf(key)
-	} else {
+	default:
 		o.zset, err = tx.ZSet(key)
 	}
 	return o, err
@@ -218,8 +220,8 @@ func combining(op operation, takes combinationOptions) command.Handler {
 }
 
 // storing is a handler that makes the first key hold what the operation makes of
-// the others, and replies with the number of members.
-func storing(op operation, takes combinationOptions) command.Handler {
+// the others, and replies with the number of members. event is what it is called.
+func storing(event string, op operation, takes combinationOptions) command.Handler {
 	return func(c *command.Ctx) {
 		k, err := parseCombination(c, 2, takes)
 		if err != nil {
@@ -227,13 +229,13 @@ func storing(op operation, takes combinationOptions) command.Handler {
 			return
 		}
 		found := op(&k)
-		store(c, c.Key(1), found.inOrder())
+		store(c, c.Key(1), found.inOrder(), event)
 	}
 }
 
 // store makes the key hold the members, whatever it held, and replies with their
-// number; no members, no key. The members are copies.
-func store(c *command.Ctx, key []byte, members []shard.Scored) {
-	command.StoreZSet(c.Tx, key, members)
+// number; no members, no key. The members are copies. event is what it is called.
+func store(c *command.Ctx, key []byte, members []shard.Scored, event string) {
+	command.StoreZSet(c.Tx, key, members, event)
 	c.W.Int(int64(len(members)))
 }

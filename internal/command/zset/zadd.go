@@ -109,6 +109,9 @@ func addScores(c *command.Ctx, o zAddOptions) {
 		c.W.Err(err)
 		return
 	}
+	if created+changed > 0 {
+		c.Tx.Notify(shard.OfZSets, "zadd", c.Key(1))
+	}
 	if o.changed {
 		created += changed
 	}
@@ -138,6 +141,7 @@ func increment(c *command.Ctx, cond shard.ZCond, by shard.Scored) {
 			c.W.Err(err)
 			return
 		}
+		c.Tx.Notify(shard.OfZSets, "zincr", c.Key(1))
 	}
 	c.W.Double(sum)
 }

@@ -15,7 +15,7 @@ func zDiff() *command.Spec {
 
 func zDiffStore() *command.Spec {
 	return &command.Spec{
-		Name: "zdiffstore", Arity: -4, Flags: command.Write | command.DenyOOM, Category: command.CatSortedSet,
+		Name: "zdiffstore", Arity: -4, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatSortedSet,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.OW|command.Update),
 			command.Count(2, command.RO|command.Access),
@@ -23,7 +23,7 @@ func zDiffStore() *command.Spec {
 		Group: "sorted-set", Since: "6.2.0", Complexity: "O(N+M*log(M)) for N members of all keys, of which M are stored",
 		Syntax:  "destination numkeys key [key ...]",
 		Summary: "Stores the members of the first key that no other has; answers how many.",
-		Run:     storing(difference, 0),
+		Run:     storing("zdiffstore", difference, 0),
 	}
 }
 

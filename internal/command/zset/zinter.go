@@ -16,7 +16,7 @@ func zInter() *command.Spec {
 
 func zInterStore() *command.Spec {
 	return &command.Spec{
-		Name: "zinterstore", Arity: -4, Flags: command.Write | command.DenyOOM, Category: command.CatSortedSet,
+		Name: "zinterstore", Arity: -4, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatSortedSet,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.OW|command.Update),
 			command.Count(2, command.RO|command.Access),
@@ -25,7 +25,7 @@ func zInterStore() *command.Spec {
 		Syntax:      "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		Summary:     "Stores the members that all keys have; answers how many.",
 		Differences: negativeZero,
-		Run:         storing(intersect, takesWeights),
+		Run:         storing("zinterstore", intersect, takesWeights),
 	}
 }
 

@@ -56,6 +56,11 @@ func (e end) take(c *command.Ctx, key []byte, z shard.ZSetView, n int, fn func(m
 	if _, err := c.Tx.ZRemRange(key, first, n, e == highest, fn); err != nil {
 		panic(err) // the key holds a sorted set
 	}
+	event := "zpopmin"
+	if e == highest {
+		event = "zpopmax"
+	}
+	c.Tx.NotifyRemoval(shard.OfZSets, event, key)
 }
 
 func pop(c *command.Ctx, from end) {

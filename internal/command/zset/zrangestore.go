@@ -4,7 +4,7 @@ import "kevy/internal/command"
 
 func zRangeStore() *command.Spec {
 	return &command.Spec{
-		Name: "zrangestore", Arity: -5, Flags: command.Write | command.DenyOOM, Category: command.CatSortedSet,
+		Name: "zrangestore", Arity: -5, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatSortedSet,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.OW|command.Update),
 			command.Range(2, 0, 1, command.RO|command.Access),
@@ -36,5 +36,5 @@ func runZRangeStore(c *command.Ctx) {
 		r.add(member, score)
 		return true
 	})
-	store(c, c.Key(1), r.inOrder())
+	store(c, c.Key(1), r.inOrder(), "zrangestore")
 }

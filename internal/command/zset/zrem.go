@@ -1,6 +1,9 @@
 package zset
 
-import "kevy/internal/command"
+import (
+	"kevy/internal/command"
+	"kevy/shard"
+)
 
 func zRem() *command.Spec {
 	return &command.Spec{
@@ -11,6 +14,9 @@ func zRem() *command.Spec {
 		Summary: "Removes members; answers how many there were.",
 		Run: func(c *command.Ctx) {
 			n, err := c.Tx.ZRem(c.Key(1), c.Args[2:]...)
+			if n > 0 {
+				c.Tx.NotifyRemoval(shard.OfZSets, "zrem", c.Key(1))
+			}
 			replyInt(c, n, err)
 		},
 	}

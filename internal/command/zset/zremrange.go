@@ -65,5 +65,8 @@ func removeRange(c *command.Ctx, badBounds *resp.Error, ranks func(z shard.ZSetV
 	}
 	first, end := ranks(z)
 	n, err := c.Tx.ZRemRange(c.Key(1), first, end-first, false, nil)
+	if n > 0 {
+		c.Tx.NotifyRemoval(shard.OfZSets, c.Spec.Name, c.Key(1))
+	}
 	replyInt(c, n, err)
 }

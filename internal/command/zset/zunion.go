@@ -16,7 +16,7 @@ func zUnion() *command.Spec {
 
 func zUnionStore() *command.Spec {
 	return &command.Spec{
-		Name: "zunionstore", Arity: -4, Flags: command.Write | command.DenyOOM, Category: command.CatSortedSet,
+		Name: "zunionstore", Arity: -4, Flags: command.Write | command.TellsMisses | command.DenyOOM, Category: command.CatSortedSet,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.OW|command.Update),
 			command.Count(2, command.RO|command.Access),
@@ -25,7 +25,7 @@ func zUnionStore() *command.Spec {
 		Syntax:      "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		Summary:     "Stores the members that any of the keys has; answers how many.",
 		Differences: negativeZero,
-		Run:         storing(union, takesWeights),
+		Run:         storing("zunionstore", union, takesWeights),
 	}
 }
 
