@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kevy/internal/config"
 	"kevy/internal/engine"
+	"kevy/tests/wire"
 	"log/slog"
 )
 
@@ -121,6 +123,44 @@ func TestStrangersAreHeldToLess(t *testing.T) {
 	replies, err := c.Pipeline([]string{"AUTH", "secret"}, []string{"SET", "k", large}, []string{"STRLEN", "k"})
 	if err != nil || replies[0].String() != "+OK" || replies[2].String() != ":20000" {
 		t.Errorf("%v, %v", replies, err)
+	}
+}
+
+// TestDeafStrangers: who must log in and reads no refusal is disconnected long
+// before others are that read nothing; who has logged in is one of those.
+func TestDeafStrangers(t *testing.T) {
+	t.Parallel()
+	in := startWith(t, setup{listener: shrunk, settings: []string{"--requirepass", "secret"}})
+	known := in.conn()
+	known.expect("AUTH secret", "+OK")
+	stranger, member := in.dial(), in.dial()
+	small(t, stranger)
+	small(t, member)
+	if r, err := known.Do("SET", "big", strings.Repeat("x", 4<<20)); err != nil || r.String() != "+OK" {
+		t.Fatalf("%s, %v", r, err)
+	}
+	if _, err := member.Write(append(wire.AppendStrings(nil, "AUTH", "secret"), wire.AppendStrings(nil, "GET", "big")...)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := stranger.Write(wire.AppendStrings(nil, "SET", "k", "v")); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(patience / 2):
+		stranger.Close()
+		<-ended
+		t.Fatal("a stranger that does not read is still connected")
+	}
+	known.expect("PING", "+PONG")
+	if n := known.infoInt("clients", "connected_clients"); n != 2 {
+		t.Errorf("%d clients are connected, not the two that have logged in", n)
 	}
 }
 

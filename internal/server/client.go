@@ -25,6 +25,10 @@ const (
 	// writeTimeout is how long a client may take none of what is sent to it. A
 	// write may fail earlier by a quarter, which saves setting a timer each time.
 	writeTimeout = 60 * time.Second
+	// strangerWriteTimeout is the same for a client that must log in first. It is sent
+	// little but refusals: one that reads none of them until sockets are full of them
+	// is not waited for.
+	strangerWriteTimeout = time.Second
 )
 
 // client is one connection: its socket, its commands and its replies. The
@@ -292,7 +296,11 @@ func (c *client) send(b []byte) bool {
 		c.clock, c.writeDeadline = c.srv.uptime(), 0
 	}
 	for {
-		if timeout := c.srv.writeTimeout; c.writeDeadline-c.clock < timeout-timeout/4 {
+		timeout := c.srv.writeTimeout
+		if c.limits == &strangerLimits {
+			timeout = min(timeout, strangerWriteTimeout)
+		}
+		if left := c.writeDeadline - c.clock; left < timeout-timeout/4 || left > timeout {
 			c.setWriteDeadline(c.clock + timeout)
 		}
 		n, err := c.write(b)
