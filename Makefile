@@ -4,6 +4,7 @@ SECONDS_PER_FUZZ_TARGET ?= 30
 ORACLE_COMMANDS ?= 5000000
 CRASH_SCHEDULES ?= 20000
 KILL_CYCLES ?= 200
+LINEAR_ROUNDS ?= 500
 RDB_KEYS ?= 1000000
 PIPE_FRAMES ?= 1000000
 PIPE_KILLS ?= 5
@@ -12,7 +13,7 @@ ARGS ?=
 TEST_TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash chaos pipe queues rdb conformance bench clean
+.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash linear chaos pipe queues rdb conformance bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +65,10 @@ fuzz-oracle: ## ORACLE_COMMANDS (5000000) random commands against redis-server; 
 crash: ## CRASH_SCHEDULES (20000) random histories of crashes on a file system in memory; KEVY_SEED repeats a run
 	KEVY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) go test -count=1 -timeout 0 -v -run 'Crashes$$|^TestDamage$$' ./internal/engine
 	go test -count=1 -timeout 0 -v -run '^TestRandomSchedules$$' ./aof -schedules $(CRASH_SCHEDULES)
+
+linear: ## LINEAR_ROUNDS (500) rounds of concurrent clients whose answers one order must explain, with the race detector and without; KEVY_SEED repeats a run
+	KEVY_LINEAR_ROUNDS=$(LINEAR_ROUNDS) go test -count=1 -timeout 0 -v ./tests/linear
+	KEVY_LINEAR_ROUNDS=$(LINEAR_ROUNDS) go test -count=1 -timeout 0 -v -race ./tests/linear
 
 chaos: ## KILL_CYCLES (200) times kill -9 under load and under consumers of the feed, for each fsync policy
 	KEVY_REQUIRE_TOOLS=1 KEVY_KILL_CYCLES=$(KILL_CYCLES) go test -count=1 -timeout 0 -v -run '^TestKill(Consumers)?$$' ./tests/integration

@@ -48,6 +48,7 @@ var onlyUsers = map[string]string{
 	"github.com/twmb/franz-go":   "kevy/internal/pipe/kafka",
 	"github.com/nats-io":         "kevy/internal/pipe/nats",
 	"go.uber.org/goleak":         "",
+	"github.com/anishathalye":    "",
 }
 
 // mustFind is a list that the tree cannot be without, so that a check of
