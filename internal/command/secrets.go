@@ -22,3 +22,12 @@ func (s *Spec) Redacted(args [][]byte) [][]byte {
 	})
 	return shown
 }
+
+// HideFrom is a Spec.Secrets that hides all arguments from number first on.
+func HideFrom(first int) func(args [][]byte, hide func(i int)) {
+	return func(args [][]byte, hide func(i int)) {
+		for i := first; i < len(args); i++ {
+			hide(i)
+		}
+	}
+}

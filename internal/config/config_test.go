@@ -42,6 +42,16 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestLoadKeepsSecrets: an error about a password does not repeat it.
+func TestLoadKeepsSecrets(t *testing.T) {
+	for _, name := range []string{"requirepass", "tls-key-file-pass", "masterauth"} {
+		_, err := load(t, name+" hush hush2\n")
+		if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), name+" takes one value, got 2;") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // load runs Load on a file with the given text and on options.
 func load(t *testing.T, text string, options ...string) (*Config, error) {
 	t.Helper()

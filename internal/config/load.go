@@ -66,7 +66,7 @@ func (c *Config) apply(d directive, applied map[*Setting]bool) error {
 		return c.unknown(d.name)
 	}
 	if len(d.args) == 0 || len(d.args) > 1 && !s.multi {
-		return fmt.Errorf("%s takes %s, got %s; allowed: %s", d.name, s.arity(), d.got(), s.Allowed())
+		return fmt.Errorf("%s takes %s, got %s; allowed: %s", d.name, s.arity(), d.shown(), s.Allowed())
 	}
 	text := strings.Join(d.args, " ")
 	v, err := s.parse(text, applied[s])

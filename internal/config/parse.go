@@ -49,6 +49,14 @@ func (d *directive) got() string {
 	return text
 }
 
+// shown is got, without the values where they are secret.
+func (d *directive) shown() string {
+	if Secret(d.name) && len(d.args) > 0 {
+		return strconv.Itoa(len(d.args))
+	}
+	return d.got()
+}
+
 // quoted shows what was given, whatever bytes it is of.
 func quoted(text string) string { return strconv.Quote(shortened(text)) }
 

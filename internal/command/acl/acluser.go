@@ -9,6 +9,7 @@ func setUser(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "setuser", Arity: -3, Flags: adminFlags, Since: "6.0.0", Complexity: "O(N) for N rules", Syntax: "username [rule [rule ...]]",
 		Summary: "Makes a user, or changes what it may do.",
+		Secrets: command.HideFrom(2),
 		Run: func(c *command.Ctx) {
 			rules := make([]string, 0, len(c.Args)-3)
 			for _, r := range c.Args[3:] {
@@ -27,6 +28,7 @@ func delUser(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "deluser", Arity: -3, Flags: adminFlags, Since: "6.0.0", Complexity: "O(N+M) for N users and M connections", Syntax: "username [username ...]",
 		Summary: "Removes users, and ends their connections.",
+		Secrets: command.HideFrom(2),
 		Run: func(c *command.Ctx) {
 			names := make([]string, 0, len(c.Args)-2)
 			for _, n := range c.Args[2:] {
@@ -46,6 +48,7 @@ func getUser(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "getuser", Arity: 3, Flags: adminFlags, Since: "6.0.0", Complexity: "O(N) for N rules of the user", Syntax: "username",
 		Summary: "Answers what a user may do.",
+		Secrets: command.HideFrom(2),
 		Run: func(c *command.Ctx) {
 			u := srv.Users().Find(string(c.Args[2]))
 			if u == nil {

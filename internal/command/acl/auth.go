@@ -12,6 +12,7 @@ func auth(srv Server) *command.Spec {
 		Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy | command.Unlocked,
 		Group: "connection", Since: "1.0.0", Complexity: "O(N) for N passwords of the user", Syntax: "[username] password",
 		Summary: "Logs the connection in.",
+		Secrets: command.HideFrom(1),
 		Run: func(c *command.Ctx) {
 			name, password := []byte(acl.DefaultName), c.Args[len(c.Args)-1]
 			switch {
