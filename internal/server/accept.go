@@ -164,7 +164,7 @@ func (s *Server) leave(c *client) {
 	s.admitted--
 	if s.clients[c.id] == c {
 		s.countMessages(s.queuedBytes - c.queued)
-		delete(s.clients, c.id)
+		s.forget(c)
 	}
 	s.mu.Unlock()
 	s.active.Done()

@@ -75,6 +75,7 @@ type client struct {
 	unblock func(reason error)
 
 	idleSince atomic.Int64 // on the server's clock; or busy, or resting and below
+	asleep    atomic.Bool  // it has no goroutine
 	blocked   atomic.Bool  // by the feed
 	unsent    atomic.Int64 // bytes of a large write that goes on
 	counted   atomic.Int64 // bytes that count against maxmemory, messages not included
@@ -150,7 +151,7 @@ func (c *client) leave() {
 	c.endResumed()
 	switch {
 	case p == nil && c.rests:
-		go c.rest()
+		c.sleep()
 		return
 	case p == nil:
 		c.srv.leave(c)
@@ -352,4 +353,5 @@ func (c *client) kill() {
 	c.es.Abandon()
 	// The socket: to close TLS would wait for the peer to take that.
 	_ = socketOf(c.conn).Close()
+	c.wake() // after Close, which takes it out of the dormitory
 }

@@ -36,12 +36,10 @@ func (c *client) uncountMemory() {
 func (s *Server) countQueued() {
 	s.mu.Lock()
 	total := int64(0)
-	for _, c := range s.clients {
-		if r := c.receiver.Load(); r != nil {
-			r.channels.Overdue()
-			c.queued = r.channels.Waiting()
-			total += c.queued
-		}
+	for c, r := range s.receivers {
+		r.channels.Overdue()
+		c.queued = r.channels.Waiting()
+		total += c.queued
 	}
 	s.countMessages(total)
 	s.mu.Unlock()
@@ -78,7 +76,7 @@ func (s *Server) evictClients() {
 			return
 		}
 		s.log.Info("evicting a client", "client", c.id, "addr", c.addr, "bytes", size(c))
-		delete(s.clients, c.id)
+		s.forget(c)
 		c.kill()
 		c.uncountMemory()
 		s.countMessages(s.queuedBytes - c.queued)

@@ -135,13 +135,21 @@ func (s *Server) Clients() []connection.Client {
 func (s *Server) Kill(id uint64) bool {
 	s.mu.Lock()
 	c := s.clients[id]
-	delete(s.clients, id)
+	if c != nil {
+		s.forget(c)
+	}
 	s.mu.Unlock()
 	if c == nil {
 		return false
 	}
 	c.kill()
 	return true
+}
+
+// forget takes a client off the lists, under mu.
+func (s *Server) forget(c *client) {
+	delete(s.clients, c.id)
+	delete(s.receivers, c)
 }
 
 // Unblock implements connection.Server.

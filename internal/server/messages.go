@@ -124,6 +124,11 @@ func (c *client) receive() *receiver {
 			c.pub.by.Self = r.channels
 		}
 		c.receiver.Store(r)
+		c.srv.mu.Lock()
+		if c.srv.clients[c.id] == c { // else it was killed
+			c.srv.receivers[c] = r
+		}
+		c.srv.mu.Unlock()
 	}
 	return r
 }

@@ -21,10 +21,8 @@ func (c *client) Subscriptions() *changes.Subscriptions { return c.receive().sub
 func (s *Server) subscriptions() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.clients {
-		if r := c.receiver.Load(); r != nil {
-			n += r.subs.Count()
-		}
+	for _, r := range s.receivers {
+		n += r.subs.Count()
 	}
 	return n
 }

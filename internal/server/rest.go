@@ -8,10 +8,11 @@ import (
 	"kevy/resp"
 )
 
-// A connection on which nothing comes for a while rests: what commands need goes,
-// and its goroutine ends for one that has run none and so has a small stack, which
-// the runtime would not give back. It costs the connection nothing while it is in
-// use: the housekeeping wakes it from its read, by a deadline that has passed.
+// A connection on which nothing comes for a while rests: what commands need goes, and
+// its goroutine ends, whose stack weighs more than all else. The dormitory waits for
+// its input, or where that cannot a goroutine that has run no command and so has a
+// small stack. It costs the connection nothing while it is in use: the housekeeping
+// wakes it from its read, by a deadline that has passed.
 
 const (
 	// restAfter is how long a client must have been idle.
@@ -116,10 +117,28 @@ func (c *client) lieDown(since int64) {
 	c.idleSince.Store(since)
 }
 
-// rest waits for input, or the end of the connection, and goes on with serve. What
-// is called here must fit the stack that a goroutine begins with.
+// sleep makes the client wait for input in the dormitory. The goroutine must not
+// touch the client any more: another one may have it.
+func (c *client) sleep() {
+	c.asleep.Store(true)
+	if !c.srv.dormitory.add(c) {
+		c.wake()
+	}
+}
+
+// wake gives a client that sleeps a goroutine again. Any goroutine may call it.
+func (c *client) wake() {
+	if c.asleep.CompareAndSwap(true, false) {
+		go c.rest()
+	}
+}
+
+// rest waits for input, or the end of the connection, which mostly is there, and
+// goes on with serve. What is called here must fit the stack that a goroutine begins
+// with.
 func (c *client) rest() {
 	_ = c.raw.Read(readable)
+	c.srv.dormitory.remove(c)
 	c.rests = false
 	c.es.Wake()
 	if c.r == nil {

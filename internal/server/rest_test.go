@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,6 +102,98 @@ func TestRest(t *testing.T) {
 	})
 	other.expect("CONFIG SET timeout 1", "+OK")
 	other.ended()
+}
+
+// TestSleepersNeedNoGoroutine: the dormitory waits for all, and wakes each for its own
+// input.
+func TestSleepersNeedNoGoroutine(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("clients that rest wait for themselves here")
+	}
+	in := start(t)
+	const sleepers = 300 // more than are woken at a time
+	before := runtime.NumGoroutine()
+	var conns []*conn
+	for range sleepers {
+		c := in.conn()
+		c.expect("PING", "+PONG")
+		conns = append(conns, c)
+	}
+	for range 2 {
+		eventually(t, "all sleep", func() bool {
+			in.putToRest()
+			return in.asleep() == sleepers && runtime.NumGoroutine() < before+sleepers/10
+		})
+		// All at once, and each gets its own reply.
+		for i, c := range conns {
+			if err := c.Send("ECHO", strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, c := range conns {
+			if r, err := c.ReadReply(); err != nil || string(r.Text) != strconv.Itoa(i) {
+				t.Fatalf("connection %d: %s, %v", i, r, err)
+			}
+		}
+	}
+}
+
+// asleep returns how many clients have no goroutine.
+func (in *instance) asleep() (n int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, c := range in.clients {
+		if c.asleep.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRestWithoutDormitory: where there is none, clients that rest wait by themselves.
+func TestRestWithoutDormitory(t *testing.T) {
+	in := start(t)
+	in.dormitory.close()
+	c, other := in.conn(), in.conn()
+	for range 3 {
+		eventually(t, "both rest", func() bool {
+			in.putToRest()
+			return in.atRest() == 2
+		})
+		c.expect("PING", "+PONG")
+	}
+	id := c.do("CLIENT ID").String()[1:]
+	eventually(t, "both rest", func() bool {
+		in.putToRest()
+		return in.atRest() == 2
+	})
+	other.expect("CLIENT KILL ID "+id, ":1")
+	c.ended()
+}
+
+// TestReceivers: those whose messages are counted are those that take some, for as
+// long as they are there.
+func TestReceivers(t *testing.T) {
+	in := start(t)
+	receivers := func() int {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		return len(in.receivers)
+	}
+	a, b, other := in.conn(), in.conn(), in.conn()
+	a.do("SUBSCRIBE news")
+	id := b.do("CLIENT ID").String()[1:]
+	b.do("SUBSCRIBE news")
+	other.expect("PUBLISH news x", ":2")
+	if n := receivers(); n != 2 {
+		t.Errorf("%d receivers, want 2", n)
+	}
+	a.Close()
+	eventually(t, "one has left", func() bool { return receivers() == 1 })
+	other.expect("CLIENT KILL ID "+id, ":1")
+	if n := receivers(); n != 0 {
+		t.Errorf("%d receivers, want none", n)
+	}
 }
 
 // TestRestOverTLS: what TLS has read ahead is not forgotten.

@@ -56,8 +56,9 @@ type Server struct {
 	// are judged that come another way.
 	subscribeSpec, sinceSpec *command.Spec
 
-	limits atomic.Pointer[resp.Limits] // of what clients send
-	pacer  pacer
+	limits    atomic.Pointer[resp.Limits] // of what clients send
+	pacer     pacer
+	dormitory dormitory
 
 	writeTimeout time.Duration
 
@@ -66,10 +67,12 @@ type Server struct {
 	clientBytes, clientsLimit atomic.Int64
 	queuedBytes               int64 // of clientBytes: messages; guarded by mu
 
-	clients  map[uint64]*client // guarded by mu
-	admitted int                // connections that were let in and have not ended; guarded by mu
-	closed   bool               // guarded by mu
-	active   sync.WaitGroup     // one for each client's goroutine
+	clients map[uint64]*client // guarded by mu
+	// receivers are those of clients that have taken messages; guarded by mu.
+	receivers map[*client]*receiver
+	admitted  int            // connections that were let in and have not ended; guarded by mu
+	closed    bool           // guarded by mu
+	active    sync.WaitGroup // one for each client
 }
 
 // Run opens the store and serves it until ctx ends or a client sends SHUTDOWN,
@@ -120,7 +123,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: startBytes(), runID: newRunID(),
-		shutdown: make(chan struct{}), clients: make(map[uint64]*client), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
+		shutdown: make(chan struct{}), clients: make(map[uint64]*client), receivers: make(map[*client]*receiver), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
 		writeTimeout: writeTimeout, hub: pubsub.NewHub(),
 	}
 	s.replID.Store(&s.runID)
@@ -150,6 +153,9 @@ func newRunID() string {
 
 // serve accepts connections until it is told to stop, then ends them.
 func (s *Server) serve(ctx context.Context, listeners entrances, ready func(addr string)) error {
+	if err := s.dormitory.open(s); err != nil {
+		s.log.Warn("idle connections will need more memory", "error", err)
+	}
 	for w := range ways {
 		s.openPorts(w, listeners[w], s.cfg.Bind.Load())
 	}
@@ -188,6 +194,7 @@ func (s *Server) stop() {
 	s.mu.Unlock()
 	s.handshakes.end()
 	s.active.Wait()
+	s.dormitory.close()
 	s.scripts.Close()
 	s.pacer.stop()
 	s.pauses.stop()
