@@ -76,7 +76,7 @@ chaos: ## KILL_CYCLES (200) times kill -9 under load and under consumers of the 
 pipe: ## PIPE_FRAMES (1000000) frames into Kafka through PIPE_KILLS (5) kills of server and pipe and restarts of the brokers
 	KEVY_REQUIRE_TOOLS=1 KEVY_PIPE_FRAMES=$(PIPE_FRAMES) KEVY_PIPE_KILLS=$(PIPE_KILLS) go test -count=1 -timeout 0 -v -run '^TestPipeKafka$$' ./tests/integration
 
-queues: ## BullMQ, Bull and asynq through QUEUE_KILLS (20) times kill -9 of kevy-server, and of redis-server beside it
+queues: ## BullMQ, Bull, asynq, Celery and Sidekiq; the first three through QUEUE_KILLS (20) times kill -9 of kevy-server, and of redis-server beside it
 	@scripts/deps.sh
 	KEVY_REQUIRE_NODE=1 KEVY_REQUIRE_TOOLS=1 KEVY_QUEUE_KILLS=$(QUEUE_KILLS) go test -count=1 -timeout 0 -v ./tests/queues
 

@@ -3,7 +3,7 @@
 # them. It succeeds if all are there. Tests that miss a program are skipped, unless KEVY_REQUIRE_TOOLS is set.
 set -u
 
-packages=(redis-server redis-tools tcl gcc libc6-dev dpkg-dev strace python3-redis iproute2 curl)
+packages=(redis-server redis-tools tcl gcc libc6-dev dpkg-dev strace python3-redis python3-celery ruby-sidekiq iproute2 curl)
 
 # installed reports whether what the tests use of a package is there, however it came.
 installed() {
@@ -13,6 +13,8 @@ installed() {
     libc6-dev) [ -e /usr/include/stdlib.h ] ;;
     dpkg-dev) command -v dpkg-source ;;
     python3-redis) /usr/bin/python3 -c 'import redis' || python3 -c 'import redis' ;;
+    python3-celery) /usr/bin/python3 -c 'import celery' ;;
+    ruby-sidekiq) command -v sidekiq && command -v ruby ;;
     iproute2) PATH=$PATH:/usr/sbin:/sbin command -v ss ;;
     *) command -v "$1" ;;
   esac >/dev/null 2>&1

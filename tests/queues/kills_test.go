@@ -22,6 +22,13 @@ const (
 	reportPatience = 4 * time.Minute
 	// maxJobsBetweenKills is how many jobs are handled at most before the next kill.
 	maxJobsBetweenKills = 60
+	// down is how long a server is left dead. It is longer than a handler runs, and
+	// than the times that it takes to start, so that as many handlers end meanwhile
+	// with either server.
+	down = 300 * time.Millisecond
+	// chance is the part of the jobs at stake by which the number of those that are
+	// handled again may differ between two runs.
+	chance = 0.15
 	// maxKillDelay is how much later the kill comes than the job that it waits for.
 	maxKillDelay = 30 * time.Millisecond
 )
@@ -64,6 +71,9 @@ func TestKills(t *testing.T) {
 	}
 	t.Logf("KEVY_SEED=%d", seed)
 	for _, q := range queues {
+		if q.flowOnly {
+			continue
+		}
 		t.Run(q.name, func(t *testing.T) {
 			t.Parallel()
 			command := q.command(t)
@@ -74,7 +84,7 @@ func TestKills(t *testing.T) {
 				return
 			}
 			t.Logf("%d kills: kevy-server %+v, redis-server %+v", cycles, ours, theirs)
-			if ours.Again > theirs.Again {
+			if margin := int(chance * float64(cycles*q.atStake)); ours.Again > theirs.Again+margin {
 				t.Errorf("handlers ran again %d times, with redis-server %d times", ours.Again, theirs.Again)
 			}
 		})
@@ -123,6 +133,7 @@ func survives(t *testing.T, command []string, binary process.Binary, cycles int,
 		handled(done + 1 + rnd.IntN(maxJobsBetweenKills))
 		time.Sleep(time.Duration(rnd.Int64N(int64(maxKillDelay))))
 		s.Kill()
+		time.Sleep(down)
 		s = launch()
 	}
 	handled(done + 1)
@@ -146,7 +157,11 @@ func survives(t *testing.T, command []string, binary process.Binary, cycles int,
 			t.Fatalf("%q: %v", text, err)
 		}
 		if r.Jobs < cycles || r.Lost != 0 || r.Completed+r.Left != r.Jobs || r.Recorded != r.Completed || r.Left > 0 && stop == "stop" {
-			t.Errorf("%+v", r)
+			fail := t.Errorf
+			if binary.Redis {
+				fail = t.Logf // it is not what is tried here
+			}
+			fail("%+v", r)
 		}
 		return r
 	}

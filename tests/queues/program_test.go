@@ -16,18 +16,29 @@ import (
 	"kevy/tests/process"
 )
 
-// queue is a job queue and how its program is called. Of steps is at least how
-// many it must print.
+// queue is a job queue and how its program is called.
 type queue struct {
-	name    string
-	steps   int
-	command func(t *testing.T) []string
+	name string
+	// steps is how many its flow must have at least.
+	steps int
+	// atStake is how many jobs the queue may run again for each kill of any server:
+	// those that are handled at the time, if it forgets them when their completion
+	// cannot be recorded at once.
+	atStake int
+	// flowOnly says that its jobs may be lost when any server is killed: what a worker
+	// pops it has, or nobody has.
+	flowOnly bool
+	command  func(t *testing.T) []string
 }
 
 var queues = []queue{
-	{"BullMQ", 15, func(t *testing.T) []string { return nodeProgram(t, "bullmq.mjs") }},
-	{"Bull", 13, func(t *testing.T) []string { return nodeProgram(t, "bull.mjs") }},
-	{"asynq", 11, asynqProgram},
+	{name: "BullMQ", steps: 15, command: func(t *testing.T) []string { return nodeProgram(t, "bullmq.mjs") }},
+	{name: "Bull", steps: 13, command: func(t *testing.T) []string { return nodeProgram(t, "bull.mjs") }},
+	// Three workers with four handlers each. What asynq tries later to record a
+	// completion has a context that it has cancelled by then.
+	{name: "asynq", steps: 11, atStake: 12, command: asynqProgram},
+	{name: "Celery", steps: 7, flowOnly: true, command: celeryProgram},
+	{name: "Sidekiq", steps: 5, flowOnly: true, command: sidekiqProgram},
 }
 
 func nodeProgram(t *testing.T, name string) []string {
@@ -46,19 +57,10 @@ func nodeProgram(t *testing.T, name string) []string {
 	return []string{node, filepath.Join(dir, name)}
 }
 
-// asynqProgram builds the module beneath this package; a look at its sources makes
-// go test run again what was run with others.
+// asynqProgram builds the module beneath this package.
 func asynqProgram(t *testing.T) []string {
 	t.Helper()
-	sources, err := filepath.Glob("asynq/*")
-	if err != nil || len(sources) < 5 {
-		t.Fatalf("%q, %v", sources, err)
-	}
-	for _, s := range sources {
-		if _, err := os.ReadFile(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	look(t, "asynq/*", 5)
 	path := filepath.Join(t.TempDir(), "asynq")
 	cmd := exec.Command(process.Tool(t, "go"), "build", "-o", path, ".")
 	cmd.Dir = "asynq"
@@ -66,6 +68,50 @@ func asynqProgram(t *testing.T) []string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return []string{path}
+}
+
+func celeryProgram(t *testing.T) []string {
+	t.Helper()
+	look(t, "testdata/celery/*.py", 2)
+	// Debian's own interpreter is the one that Debian's package belongs to.
+	const python = "/usr/bin/python3"
+	if out, err := exec.Command(python, "-c", "import celery, redis").CombinedOutput(); err != nil {
+		if os.Getenv(process.RequireTools) != "" {
+			t.Fatalf("python3-celery is not installed, and %s is set: %v\n%s", process.RequireTools, err, out)
+		}
+		t.Skip("python3-celery is not installed")
+	}
+	return []string{python, "-B", full(t, "testdata/celery/steps.py")}
+}
+
+func sidekiqProgram(t *testing.T) []string {
+	t.Helper()
+	look(t, "testdata/sidekiq/*.rb", 2)
+	process.Tool(t, "sidekiq")
+	return []string{process.Tool(t, "ruby"), full(t, "testdata/sidekiq/steps.rb")}
+}
+
+// look reads files, so that go test runs again what was run with others.
+func look(t *testing.T, pattern string, atLeast int) {
+	t.Helper()
+	sources, err := filepath.Glob(pattern)
+	if err != nil || len(sources) < atLeast {
+		t.Fatalf("%q, %v", sources, err)
+	}
+	for _, s := range sources {
+		if _, err := os.ReadFile(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func full(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // program is one that runs, with the processes that it has started.
@@ -84,7 +130,7 @@ func start(t *testing.T, command []string, mode string, port int) *program {
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Stderr = p.errors
 	p.cmd.WaitDelay = 5 * time.Second
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func (r *runs) ProcessTask(_ context.Context, task *asynq.Task) error {
 	n := r.begun[i]
 	r.mu.Unlock()
 	r.running.Add(1)
-	time.Sleep(time.Duration(5+i%20) * time.Millisecond)
+	time.Sleep(time.Duration(60+i%60) * time.Millisecond)
 	r.running.Add(-1)
 	if failing(i) && n == 1 {
 		return errors.New("the first time fails")

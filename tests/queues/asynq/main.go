@@ -24,7 +24,7 @@ var server asynq.RedisClientOpt
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: asynq flow|kills PORT")
+		fmt.Fprintln(os.Stderr, "usage: asynq flow|short|kills PORT")
 		os.Exit(2)
 	}
 	server.Addr = "127.0.0.1:" + os.Args[2]
@@ -32,12 +32,12 @@ func main() {
 	server.ReadTimeout = 20 * time.Second
 	var err error
 	switch os.Args[1] {
-	case "flow":
+	case "flow", "short":
 		err = flow()
 	case "kills":
 		err = kills()
 	default:
-		err = fmt.Errorf("%q is neither flow nor kills", os.Args[1])
+		err = fmt.Errorf("%q is none of flow, short and kills", os.Args[1])
 	}
 	if err != nil {
 		fmt.Println(err)

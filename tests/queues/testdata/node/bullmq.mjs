@@ -189,8 +189,8 @@ async function kills() {
     connection, concurrency: 4, lockDuration: 10000, stalledInterval: 2000, maxStalledCount: 1000, runRetryDelay: 50, drainDelay: 1,
     metrics: { maxDataPoints: 10 },
   })))
-  const options = { delayed: { delay: 100 }, failing: { attempts: 3, backoff: 50 }, urgent: { priority: 1 } }
-  const jobs = await runs.produce((i, kind) => queue.add(kind, { i }, { jobId: `job-${i}`, ...options[kind] }))
+  const options = { delayed: { delay: 100 }, failing: { backoff: 50 }, urgent: { priority: 1 } }
+  const jobs = await runs.produce((i, kind) => queue.add(kind, { i }, { jobId: `job-${i}`, attempts: 1000, ...options[kind] }))
   let counts
   await until('all completed', async () => runs.settled(jobs, (counts = await queue.getJobCounts())) || { jobs, ...counts })
   const ids = async (found) => (await found).map((job) => job.id)
@@ -199,6 +199,6 @@ async function kills() {
   await queue.close()
 }
 
-if (mode === 'flow') await steps(flow)
-else await kills()
+if (mode === 'kills') await kills()
+else await steps(flow)
 process.exit(0)

@@ -58,7 +58,7 @@ export class Runs {
     const n = (this.begun.get(i) ?? 0) + 1
     this.begun.set(i, n)
     this.running++
-    await sleep(5 + (i % 20))
+    await sleep(60 + (i % 60))
     this.running--
     if (kindOf(i) === 'failing' && n === 1) throw new Error('the first time fails')
     this.finished++
