@@ -13,7 +13,7 @@ ARGS ?=
 TEST_TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash linear chaos pipe queues rdb conformance bench clean
+.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash linear chaos pipe queues rdb conformance clients bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,10 @@ conformance: ## Redis's own tests (fetched from Debian), profiles core and full;
 	@scripts/deps.sh
 	KEVY_REQUIRE_TOOLS=1 KEVY_CONFORMANCE_PROFILES="core full" KEVY_CONFORMANCE_UNITS="$(ARGS)" \
 	go test -count=1 -timeout 0 -v -run '^TestRedisTests$$' ./tests/conformance
+
+clients: ## every row of the table in docs/clients.md, and its programs; asks for node and npm, too
+	@scripts/deps.sh
+	KEVY_REQUIRE_TOOLS=1 KEVY_REQUIRE_NODE=1 go test -count=1 -timeout $(TEST_TIMEOUT) -v ./tests/clients/...
 
 bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key, the feed and its followers, idle connections; ARGS=-feed for the feed alone, -rewrites for writers beside rewrites, -idle-connections for those
 	@scripts/deps.sh

@@ -3,7 +3,7 @@
 # them. It succeeds if all are there. Tests that miss a program are skipped, unless KEVY_REQUIRE_TOOLS is set.
 set -u
 
-packages=(redis-server redis-tools tcl gcc libc6-dev dpkg-dev strace python3-redis python3-celery ruby-sidekiq iproute2 curl)
+packages=(redis-server redis-tools tcl gcc libc6-dev dpkg-dev strace python3-redis libhiredis-dev prometheus-redis-exporter python3-celery ruby-sidekiq iproute2 curl)
 
 # installed reports whether what the tests use of a package is there, however it came.
 installed() {
@@ -11,6 +11,7 @@ installed() {
     redis-tools) command -v redis-cli && command -v redis-benchmark && command -v redis-check-aof ;;
     tcl) command -v tclsh ;;
     libc6-dev) [ -e /usr/include/stdlib.h ] ;;
+    libhiredis-dev) [ -e /usr/include/hiredis/hiredis.h ] ;;
     dpkg-dev) command -v dpkg-source ;;
     python3-redis) /usr/bin/python3 -c 'import redis' || python3 -c 'import redis' ;;
     python3-celery) /usr/bin/python3 -c 'import celery' ;;
