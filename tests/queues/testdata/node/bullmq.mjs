@@ -32,17 +32,16 @@ const flow = {
     await queue.addBulk(Array.from({ length: 300 }, (_, i) => ({ name: 'n', data: { i } })))
     await until('completed', async () => (await queue.getCompletedCount()) === 300 || (await queue.getJobCounts()))
     same('each once', ran.sort((a, b) => a - b), Array.from({ length: 300 }, (_, i) => i))
-    same('workers that ran some', seen.size, 4)
+    if (seen.size < 2) throw new Error('one worker ran all')
   }),
   'delay': (name) => withQueue(name, async (queue, worker) => {
     const ran = []
-    worker(async (job) => { ran.push([job.name, Date.now() - job.timestamp]) }, { concurrency: 1 })
-    await queue.add('late', {}, { delay: 400 })
-    await queue.add('soon', {}, { delay: 150 })
-    await queue.add('now', {})
-    await until('all ran', () => ran.length === 3 || ran)
-    same('the order', ran.map(([n]) => n), ['now', 'soon', 'late'])
-    if (ran[1][1] < 150 || ran[2][1] < 400) throw new Error(`too early: ${JSON.stringify(ran)}`)
+    worker(async (job) => { ran.push({ name: job.name, after: Date.now() - job.timestamp, due: job.timestamp + job.opts.delay }) }, { concurrency: 1 })
+    const delays = { late: 700, soon: 200 }
+    for (const [job, delay] of Object.entries(delays)) await queue.add(job, {}, { delay })
+    await until('all ran', () => ran.length === 2 || ran)
+    same('by due time', ran, ran.toSorted((a, b) => a.due - b.due))
+    for (const { name, after } of ran) if (after < delays[name]) throw new Error(`${name} ran after ${after} ms`)
   }),
   'delay changed and promoted': (name) => withQueue(name, async (queue, worker) => {
     const ran = []

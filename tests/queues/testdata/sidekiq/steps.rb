@@ -65,12 +65,10 @@ STEPS = {
     same("each once", notes.map(&:to_i).sort, (0...300).to_a)
   end,
   "delay" => lambda do |_|
-    Note.perform_in(1.5, "late")
-    Note.perform_async("now")
     begun = now
-    await_notes(2)
-    same("the order", notes, %w[now late])
-    raise "the late one came early" if now - begun < 1.4
+    Note.perform_in(1.5, "late")
+    await_notes(1)
+    raise "it came early" if now - begun < 1.5
   end,
   "retry" => lambda do |_|
     Third.perform_async
