@@ -1,7 +1,8 @@
 // Command bench measures kevy-server beside redis-server, in turn and in one
 // run, so that the ratios hold whatever the machine: rate and server CPU per
 // command, memory per key, what the feed costs, how a consumer keeps up, what
-// followers cost and get, and what idle connections weigh.
+// followers cost and get, what subscribers of a channel cost, and what idle
+// connections weigh.
 package main
 
 import (
@@ -28,9 +29,11 @@ type plan struct {
 	// idleConnections are opened and left alone; settleSeconds is for how long
 	// before they are weighed.
 	idleConnections, settleSeconds int
-	kevy, redis                    process.Binary
-	out                            io.Writer
-	results                        []result
+	// subscribers get messages each in a run of pub/sub.
+	subscribers, messages int
+	kevy, redis           process.Binary
+	out                   io.Writer
+	results               []result
 }
 
 // result is one line of what was measured, for programs to read.
@@ -52,6 +55,9 @@ func main() {
 	flag.IntVar(&p.pairs, "pairs", 9, "pairs of runs with the feed on and off")
 	flag.IntVar(&p.seconds, "seconds", 5, "seconds of a run at a fixed rate")
 	flag.IntVar(&p.idleConnections, "connections", 10_000, "idle connections")
+	flag.IntVar(&p.subscribers, "subscribers", 100, "subscribers of a channel")
+	flag.IntVar(&p.messages, "messages", 20_000, "messages that are published to them in a run")
+	pubsubAlone := flag.Bool("pubsub", false, "measure pub/sub alone")
 	connectionsAlone := flag.Bool("idle-connections", false, "measure idle connections alone")
 	feedAlone := flag.Bool("feed", false, "measure the feed alone")
 	rewritesAlone := flag.Bool("rewrites", false, "measure writers beside rewrites of the log alone")
@@ -60,12 +66,15 @@ func main() {
 	if *asJSON {
 		p.out = os.Stderr
 	}
-	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed, p.connections}
+	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed, p.fanOut, p.connections}
 	if *feedAlone {
 		parts = []func() error{p.feed}
 	}
 	if *connectionsAlone {
 		parts = []func() error{p.connections}
+	}
+	if *pubsubAlone {
+		parts = []func() error{p.fanOut}
 	}
 	if *rewritesAlone {
 		parts = []func() error{p.rewriters}
@@ -81,8 +90,8 @@ func main() {
 }
 
 func (p *plan) measure(parts []func() error) error {
-	if p.runs < 1 || p.commands < 1000 || p.keys < 1 || p.pairs < 1 || p.seconds < 1 || p.idleSeconds < 0 || p.idleConnections < 1 {
-		return errors.New("-runs, -keys, -pairs, -seconds and -connections must be at least 1, -commands 1000, -idle 0")
+	if p.runs < 1 || p.commands < 1000 || p.keys < 1 || p.pairs < 1 || p.seconds < 1 || p.idleSeconds < 0 || p.idleConnections < 1 || p.subscribers < 1 || p.messages < 1 {
+		return errors.New("-runs, -keys, -pairs, -seconds, -connections, -subscribers and -messages must be at least 1, -commands 1000, -idle 0")
 	}
 	path, err := process.Build()
 	if err != nil {
