@@ -23,6 +23,8 @@ type Ctx struct {
 	// ErrorCounted says that the reply is an error that has been counted among the
 	// errors already, as that of a command which a script called.
 	ErrorCounted bool
+	// Scripted says that a script has called the command.
+	Scripted bool
 
 	wait   Wait // of Block
 	blocks bool // it was called

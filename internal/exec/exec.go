@@ -210,7 +210,7 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 		}
 	}()
 	c := &s.ctx
-	c.Spec, c.Args, c.Tx, c.W, c.Session, c.ErrorCounted = spec, args, tx, s.W, s.self, false
+	c.Spec, c.Args, c.Tx, c.W, c.Session, c.ErrorCounted, c.Scripted = spec, args, tx, s.W, s.self, false, s.scripting
 	c.Unblock()
 	if tx != nil {
 		tx.TellMisses(spec.Flags&(command.ReadOnly|command.TellsMisses) != 0)

@@ -293,8 +293,8 @@ func (s *sorting) gather(c *command.Ctx, elems *command.Members) (n int, whole b
 		return n, !s.unsorted, err
 	case shard.KindSet:
 		set, err := c.Tx.SetOf(key)
-		if s.unsorted && s.store {
-			// What is stored does not depend on how the set is kept.
+		if s.unsorted && (s.store || c.Scripted) {
+			// What is stored does not depend on how the set is kept, nor does a script.
 			s.unsorted, s.alpha, s.byPattern = false, true, false
 		}
 		set.Each(appendElem)
