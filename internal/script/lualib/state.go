@@ -86,7 +86,7 @@ func (s *State) SetMaxMemory(n uint64) { s.watch.maxBytes = n }
 type Outcome struct {
 	// Failed says that the reply is an error that the script raised.
 	Failed bool
-	// Counted says that this error is one that Host.Call returned, which has
+	// Counted says that the reply is an error that Host.Call returned, which has
 	// been counted among the errors already.
 	Counted bool
 }
@@ -125,6 +125,10 @@ func (s *State) run(fn *lua.LFunction, args []lua.LValue, name string, h Host, w
 		out.Counted = e.counted
 		e.write(w, name)
 	} else {
+		if t, ok := v.(*lua.LTable); ok {
+			// An error that redis.pcall returned may be the script's reply.
+			out.Counted = contents(s.l, t).RawGetString("ignore_error_stats_update") == lua.LTrue
+		}
 		s.reply(w, v)
 	}
 	s.host, s.ending, s.done = nil, nil, nil
