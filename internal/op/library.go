@@ -3,6 +3,7 @@ package op
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 // LibraryName returns the name of a library of functions, which stands in the
@@ -12,9 +13,10 @@ func LibraryName(code []byte) ([]byte, error) {
 	if !ok || !bytes.HasPrefix(line, []byte("#!")) {
 		return nil, fmt.Errorf("a library of functions without a first line #!lua name=<name>")
 	}
-	for _, word := range bytes.Fields(line) {
-		if len(word) > 5 && bytes.EqualFold(word[:5], []byte("name=")) {
-			return word[5:], nil
+	words, _ := Words(string(line))
+	for _, word := range words {
+		if len(word) > 5 && strings.EqualFold(word[:5], "name=") {
+			return []byte(word[5:]), nil
 		}
 	}
 	return nil, fmt.Errorf("a library of functions without a name in %.200q", line)

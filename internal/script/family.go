@@ -42,6 +42,9 @@ type Family struct {
 	libraries libraries
 	// What of them is told without a lock.
 	libraryCount, functionCount atomic.Int64
+	// readers are the functions that are flagged no-writes, by their names in lower
+	// case; nobody changes the map.
+	readers atomic.Pointer[map[string]bool]
 }
 
 // New returns the family on a runner.

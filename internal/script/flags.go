@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"kevy/internal/op"
 	"kevy/resp"
 )
 
@@ -63,7 +64,10 @@ func shebang(script []byte) (flags Flags, body []byte, _ *resp.Error) {
 	if end < 0 {
 		return 0, nil, resp.Errorf("ERR", "Invalid script shebang")
 	}
-	parts := strings.Fields(string(script[:end]))
+	parts, ok := op.Words(string(script[:end]))
+	if !ok {
+		return 0, nil, resp.Errorf("ERR", "Invalid engine in script shebang")
+	}
 	if parts[0] != "#!lua" {
 		return 0, nil, resp.Errorf("ERR", "Unexpected engine in script shebang: %s", parts[0])
 	}

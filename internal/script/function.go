@@ -17,7 +17,7 @@ func (f *Family) fcall() *command.Spec {
 	return &command.Spec{
 		Name: "fcall", Arity: -3, Flags: evalFlags, Category: command.CatScripting, Keys: writerKeys(worstRW),
 		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.", Syntax: fcallSyntax,
-		Summary: "Runs a function of a library.", Differences: allShardsNote,
+		Summary: "Runs a function of a library.", Differences: allShardsNote, WritesNothing: f.writesNothing,
 		Run: func(c *command.Ctx) { f.runFCall(c, false) },
 	}
 }
@@ -159,8 +159,11 @@ func (f *Family) runFunctionDelete(c *command.Ctx) {
 
 func (f *Family) runFunctionFlush(c *command.Ctx) {
 	switch {
+	case len(c.Args) > 3:
+		c.W.Error(command.SubcommandError(c))
+		return
 	case len(c.Args) == 2:
-	case len(c.Args) == 3 && (command.EqualFold(c.Args[2], "SYNC") || command.EqualFold(c.Args[2], "ASYNC")):
+	case command.EqualFold(c.Args[2], "SYNC") || command.EqualFold(c.Args[2], "ASYNC"):
 	default:
 		c.W.Error(resp.Errorf("ERR", "FUNCTION FLUSH only supports SYNC|ASYNC option"))
 		return

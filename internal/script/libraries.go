@@ -9,6 +9,7 @@ import (
 
 	"kevy/internal/command"
 	"kevy/internal/script/lualib"
+	"kevy/internal/op"
 	"kevy/resp"
 	"kevy/shard"
 )
@@ -35,7 +36,20 @@ type libraries struct {
 	state     *lualib.State // nil before the first library
 	version   uint64        // of the store's libraries that these are
 	byName    map[string]*library
-	functions map[string]*function
+	functions map[string]*function // by their names in lower case: FCALL knows no case
+}
+
+// find returns the function that FCALL names, nil if there is none.
+func (l *libraries) find(name []byte) *function {
+	var lower [64]byte
+	folded := lower[:0]
+	for _, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		folded = append(folded, c)
+	}
+	return l.functions[string(folded)]
 }
 
 // sync makes the libraries those of the store, which others change too: recovery
@@ -69,6 +83,20 @@ func (f *Family) sync(tx *shard.Tx) *libraries {
 func (f *Family) count() {
 	f.libraryCount.Store(int64(len(f.libraries.byName)))
 	f.functionCount.Store(int64(len(f.libraries.functions)))
+	readers := map[string]bool{}
+	for name, fn := range f.libraries.functions {
+		if fn.flags&NoWrites != 0 {
+			readers[name] = true
+		}
+	}
+	f.readers.Store(&readers)
+}
+
+// writesNothing reports whether FCALL of a function changes nothing. It is asked
+// without a lock.
+func (f *Family) writesNothing(args [][]byte) bool {
+	readers := f.readers.Load()
+	return readers != nil && (*readers)[strings.ToLower(string(args[1]))]
 }
 
 // Open loads the libraries that the store holds. tx holds every shard.
@@ -78,7 +106,7 @@ func (l *libraries) put(lib *library) {
 	l.remove(lib.name)
 	l.byName[lib.name] = lib
 	for _, fn := range lib.functions {
-		l.functions[fn.Name] = fn
+		l.functions[strings.ToLower(fn.Name)] = fn
 	}
 }
 
@@ -88,7 +116,7 @@ func (l *libraries) remove(name string) {
 		return
 	}
 	for _, fn := range lib.functions {
-		delete(l.functions, fn.Name)
+		delete(l.functions, strings.ToLower(fn.Name))
 	}
 	delete(l.byName, name)
 }
@@ -98,7 +126,7 @@ func (l *libraries) remove(name string) {
 func (l *libraries) clash(lib *library) string {
 	replaced := l.byName[lib.name]
 	for _, fn := range lib.functions {
-		other := l.functions[fn.Name]
+		other := l.functions[strings.ToLower(fn.Name)]
 		if other == nil {
 			continue
 		}
@@ -125,7 +153,7 @@ func (f *Family) build(code []byte) (*library, *resp.Error) {
 		return nil, err
 	}
 	lib := &library{name: name, code: bytes.Clone(code)}
-	program, failed := lualib.Compile("user_function", body)
+	program, failed := lualib.CompileLibrary("user_function", body)
 	if failed != nil {
 		return nil, resp.Errorf("ERR", "Error compiling function: %v", failed)
 	}
@@ -189,9 +217,9 @@ func libraryHead(code []byte) (name string, body []byte, _ *resp.Error) {
 	if end < 0 {
 		return "", nil, resp.Errorf("ERR", "Invalid library metadata")
 	}
-	parts := strings.Fields(string(code[2:end]))
-	if len(parts) == 0 || code[2] == ' ' {
-		parts = append([]string{""}, parts...)
+	parts, ok := op.Words(string(code[:end]))
+	if !ok {
+		return "", nil, resp.Errorf("ERR", "Invalid library metadata")
 	}
 	named := false
 	for _, part := range parts[1:] {
@@ -208,8 +236,8 @@ func libraryHead(code []byte) (name string, body []byte, _ *resp.Error) {
 		return "", nil, resp.Errorf("ERR", "Library name was not given")
 	case !validName(name):
 		return "", nil, &resp.Error{Code: "ERR", Text: errName.Error()}
-	case !strings.EqualFold(parts[0], "lua"):
-		return "", nil, resp.Errorf("ERR", "Engine '%s' not found", parts[0])
+	case !strings.EqualFold(parts[0], "#!lua"):
+		return "", nil, resp.Errorf("ERR", "Engine '%s' not found", parts[0][2:])
 	}
 	return name, code[end:], nil
 }
@@ -243,7 +271,7 @@ func (f *Family) Counts() (libs, functions int64) {
 func (f *Family) CachedScripts() (scripts, bytes int) { return f.cache.size() }
 
 func (f *Family) runFCall(c *command.Ctx, readOnly bool) {
-	fn := f.sync(c.Tx).functions[string(c.Args[1])]
+	fn := f.sync(c.Tx).find(c.Args[1])
 	if fn == nil {
 		c.W.Error(resp.Errorf("ERR", "Function not found"))
 		return

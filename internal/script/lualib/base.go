@@ -326,7 +326,7 @@ func luaLoad(l *lua.LState) int {
 // load compiles source.
 func load(l *lua.LState, source, name string) int {
 	of(l).take(l, 64*len(source))
-	proto, err := compile(source, cText(name), false)
+	proto, err := compile(source, cText(name), foldNotRedis)
 	if err != nil {
 		return push(l, lua.LNil, lua.LString(err.Error()))
 	}

@@ -23,28 +23,65 @@ type chunk struct {
 }
 
 // Program is compiled Lua. It is immutable and may run in any number of states.
-type Program struct{ proto *lua.FunctionProto }
+type Program struct {
+	proto *lua.FunctionProto
+	// library is what the functions of a library become once it has been loaded; nil
+	// for a script.
+	library *lua.FunctionProto
+}
 
 // Compile compiles a script that errors call name, such as user_script. The
 // error's text is that of Lua's compiler.
 func Compile(name string, source []byte) (*Program, error) {
-	proto, err := compile(string(source), "@"+name, name == evalChunk)
+	proto, err := compile(string(source), "@"+name, foldAll)
 	if err != nil {
 		return nil, err
 	}
-	return &Program{proto}, nil
+	return &Program{proto: proto}, nil
 }
 
-// evalChunk is the name of the scripts of EVAL: their redis is the same at all
-// times, that of a library is another while it is loaded.
-const evalChunk = "user_script"
+// CompileLibrary compiles a library of functions, which Load runs once.
+func CompileLibrary(name string, source []byte) (*Program, error) {
+	proto, err := compile(string(source), "@"+name, foldNothing)
+	if err != nil {
+		return nil, err
+	}
+	library, err := compile(string(source), "@"+name, foldAll)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{proto, library}, nil
+}
 
-// compile compiles source whose name is as loadstring takes it. folded says that
-// the functions of redis are constants.
-func compile(source, name string, folded bool) (*lua.FunctionProto, error) {
+// loaded makes the functions of a library what they are from now on. Both protos
+// are of one source, so that they have the same functions and upvalues.
+func loaded(p, library *lua.FunctionProto) {
+	children := p.FunctionPrototypes
+	for i, child := range library.FunctionPrototypes {
+		loaded(children[i], child)
+	}
+	*p = *library
+	p.FunctionPrototypes = children
+}
+
+// folding says which functions of libraries are constants where they are called by
+// their names.
+type folding int
+
+const (
+	foldAll folding = iota
+	// foldNothing is for a library while it is loaded: it sees next to none of them.
+	foldNothing
+	// foldNotRedis is for what loadstring is given: redis is another table while a
+	// library is loaded.
+	foldNotRedis
+)
+
+// compile compiles source whose name is as loadstring takes it.
+func compile(source, name string, fold folding) (*lua.FunctionProto, error) {
 	c := &chunk{source: name, name: chunkID(name)}
 	stmts, sites, err := parseChunk(source, c.name, func(path string) bool {
-		if !folded && strings.HasPrefix(path, "redis.") {
+		if fold == foldNothing || fold == foldNotRedis && strings.HasPrefix(path, "redis.") {
 			return false
 		}
 		return builtins[path] != nil

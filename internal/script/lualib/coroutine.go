@@ -22,7 +22,7 @@ const yield = "local suspend, values = ... return function(...) return values(su
 
 // hidden runs a chunk that errors do not name for the one function that it makes.
 func (s *State) hidden(source string, args ...lua.LValue) *lua.LFunction {
-	proto, err := compile(source, hiddenChunk, false)
+	proto, err := compile(source, hiddenChunk, foldNotRedis)
 	if err != nil {
 		panic(err)
 	}

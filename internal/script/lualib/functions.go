@@ -2,6 +2,7 @@ package lualib
 
 import (
 	"errors"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -59,6 +60,7 @@ func (s *State) show(t *lua.LTable) {
 
 // Load runs a library, which registers its functions; accept may refuse each. A
 // library sees little but redis.register_function and redis.log while it is loaded.
+// p is of CompileLibrary and is loaded once.
 // The error is as a client is to see it behind what its command says.
 func (s *State) Load(p *Program, h Host, accept func(f *Function) error) ([]*Function, error) {
 	s.loading = &loading{accept: accept}
@@ -74,6 +76,7 @@ func (s *State) Load(p *Program, h Host, accept func(f *Function) error) ([]*Fun
 	if err != nil {
 		return nil, errors.New(cText(s.errorOf(err).text))
 	}
+	loaded(p.proto, p.library)
 	return s.loading.functions, nil
 }
 
@@ -113,7 +116,8 @@ func redisRegister(l *lua.LState) int {
 		return refuse(l, "wrong number of arguments to redis.register_function")
 	}
 	for _, other := range s.loading.functions {
-		if other.Name == f.Name {
+		// FCALL knows no case, so that one of two would never run.
+		if strings.EqualFold(other.Name, f.Name) {
 			return refuse(l, "Function already exists in the library")
 		}
 	}
