@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"kevy/internal/command"
-	"kevy/internal/script/lualib"
 	"kevy/internal/op"
+	"kevy/internal/script/lualib"
 	"kevy/resp"
 	"kevy/shard"
 )
