@@ -48,7 +48,7 @@ func followLarge(e *Engine, from feed.Cursor, ops, times int, each func(i int)) 
 	defer f.Close()
 	var b feed.Batch
 	defer b.Release()
-	if err := f.Next(&b); err != nil {
+	if err := f.Next(context.Background(), &b); err != nil {
 		return err
 	}
 	if !b.Large() || b.Len() != ops {
@@ -71,7 +71,7 @@ func followLarge(e *Engine, from feed.Cursor, ops, times int, each func(i int)) 
 			return err
 		}
 	}
-	if err := f.Next(&b); err != nil || b.Len() != 1 || b.Large() {
+	if err := f.Next(context.Background(), &b); err != nil || b.Len() != 1 || b.Large() {
 		return fmt.Errorf("behind it a batch of %d frames: %w", b.Len(), err)
 	}
 	return nil
