@@ -54,6 +54,25 @@ func renameCommands(cfg *config.Config, table *command.Table) error {
 	return nil
 }
 
+// RewriteConfig implements admin.Server. Users are in the file of settings where they
+// have none of their own.
+func (s *Server) RewriteConfig(all bool) error {
+	users := [][]string{}
+	if !s.HasUserFile() {
+		for _, u := range s.users.All() {
+			users = append(users, strings.Split(u.Line(), " ")[1:])
+		}
+	}
+	err := s.cfg.Rewrite(map[string][][]string{"user": users}, all)
+	switch {
+	case err == nil:
+		s.log.Info("the configuration file was rewritten", "file", s.cfg.File())
+	case !errors.Is(err, config.ErrNoFile):
+		s.log.Warn("the configuration file cannot be rewritten", "file", s.cfg.File(), "error", err)
+	}
+	return err
+}
+
 // Users implements the family of users.
 func (s *Server) Users() *acl.Users { return s.users }
 

@@ -36,6 +36,7 @@ type instance struct {
 
 // setup changes a server before it serves.
 type setup struct {
+	file     string                          // of settings
 	settings []string                        // as on the command line
 	options  func(*engine.Options)           // of the store
 	server   func(*Server)                   // after all else
@@ -46,9 +47,18 @@ func start(t testing.TB, settings ...string) *instance {
 	return startWith(t, setup{settings: settings})
 }
 
+// startFile starts a server with a file of settings.
+func startFile(t testing.TB, file string) *instance {
+	return startWith(t, setup{file: file})
+}
+
 func startWith(t testing.TB, with setup) *instance {
 	t.Helper()
-	cfg, err := config.Load(append([]string{"--port", "0", "--dir", t.TempDir()}, with.settings...), nil)
+	args := append([]string{"--port", "0", "--dir", t.TempDir()}, with.settings...)
+	if with.file != "" {
+		args = append([]string{with.file}, args...)
+	}
+	cfg, err := config.Load(args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

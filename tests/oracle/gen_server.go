@@ -34,6 +34,7 @@ var serverFamily = family{
 				return g.oneOf("hash-max-listpack-entries", "zset-max-ziplist-value", "timeout", "nosuch", "databases", "5")
 			}), g.oneOf("-1", "abc", "x1"))
 		}, true, false},
+		{"CONFIG REWRITE", 1, func(*Generator) [][]byte { return cmd("CONFIG", "REWRITE") }, true, false},
 		{"CONFIG RESETSTAT", 1, func(*Generator) [][]byte { return cmd("CONFIG", "RESETSTAT") }, true, false},
 		{"INFO", 1, func(g *Generator) [][]byte {
 			return join("INFO", g.times(0, 2, func() string { return g.oneOf("server", "keyspace", "ALL", "nosuch", "stats") }))

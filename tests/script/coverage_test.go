@@ -25,12 +25,13 @@ var (
 		"pubsub|numsub": "takes any channels, or none", "pubsub|shardnumsub": "takes any channels, or none",
 	}
 	neverSucceeds = map[string]string{
-		"shutdown":      "a success ends the server; tests/integration has it",
-		"latency|graph": "nothing takes long there; the server's own tests have it",
-		"function|kill": "as script|kill",
-		"script|kill":   "a success needs a script that runs; internal/server has it",
-		"acl|load":      "needs a file of users; internal/server has it",
-		"acl|save":      "needs a file of users; internal/server has it",
+		"shutdown":       "a success ends the server; tests/integration has it",
+		"latency|graph":  "nothing takes long there; the server's own tests have it",
+		"function|kill":  "as script|kill",
+		"script|kill":    "a success needs a script that runs; internal/server has it",
+		"config|rewrite": "needs a file of settings; internal/server has it",
+		"acl|load":       "needs a file of users; internal/server has it",
+		"acl|save":       "needs a file of users; internal/server has it",
 	}
 )
 

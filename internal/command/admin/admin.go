@@ -11,6 +11,9 @@ import (
 // Server is what these commands need of the server.
 type Server interface {
 	Config() *config.Config
+	// RewriteConfig writes the settings and users into the file of settings; all says
+	// that what is at its default is written as well.
+	RewriteConfig(all bool) error
 	// Info returns the sections of INFO in order. tx holds every shard for as
 	// long as their fields are asked for.
 	Info(tx InfoTx) []Section

@@ -11,7 +11,7 @@ const configFlags = command.Admin | command.NoScript | command.Loading | command
 func configCommand(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "config", Arity: -2, Group: "server", Since: "2.0.0",
-		Summary: "Commands about settings.", Differences: "REWRITE is not there yet.",
+		Summary: "Commands about settings.",
 		Sub: []*command.Spec{
 			configGet(srv),
 			helpSub("5.0.0", []string{
@@ -21,8 +21,11 @@ func configCommand(srv Server) *command.Spec {
 				"    Set the configuration <directive> to <value>.",
 				"RESETSTAT",
 				"    Reset statistics reported by the INFO command.",
+				"REWRITE",
+				"    Rewrite the configuration file.",
 			}),
 			configResetStat(srv),
+			configRewrite(srv),
 			configSet(srv),
 		},
 	}
@@ -57,6 +60,25 @@ func configResetStat(srv Server) *command.Spec {
 			c.W.OK()
 		},
 	}
+}
+
+func configRewrite(srv Server) *command.Spec {
+	return &command.Spec{
+		Name: "rewrite", Arity: 2, Flags: configFlags, Since: "2.8.0", Complexity: "O(N) for N settings and N lines",
+		Summary:     "Writes the settings and users as they are now into the configuration file.",
+		Differences: "Only lines of client-output-buffer-limit that differ from the defaults are kept. The file is forced to the disk before it takes the place of the other.",
+		Run: func(c *command.Ctx) {
+			rewriteConfig(c, srv, false)
+		},
+	}
+}
+
+func rewriteConfig(c *command.Ctx, srv Server, all bool) {
+	if err := srv.RewriteConfig(all); err != nil {
+		c.W.Err(err)
+		return
+	}
+	c.W.OK()
 }
 
 func configSet(srv Server) *command.Spec {

@@ -62,6 +62,11 @@ var debugCommands = []debugCommand{
 		"    Change the replication IDs of the instance.",
 		"    Dangerous: should be used only for testing the replication subsystem.",
 	}},
+	{"CONFIG-REWRITE-FORCE-ALL", 0, 0, reachNothing, func(c *command.Ctx, srv Server) { rewriteConfig(c, srv, true) }, []string{
+		"CONFIG-REWRITE-FORCE-ALL",
+		"    Like CONFIG REWRITE but writes all configuration options, including",
+		"    keywords not listed in original configuration file or default values.",
+	}},
 	{"DIGEST", 0, 0, reachAll, debugDigest, []string{
 		"DIGEST",
 		"    Output a hex signature representing the current DB content.",

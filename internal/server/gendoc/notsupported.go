@@ -21,7 +21,6 @@ var notSupported = []reason{
 		`commandlog commandlog|get commandlog|help commandlog|len commandlog|reset
 		hotkeys hotkeys|get hotkeys|reset hotkeys|start hotkeys|stop`},
 	{"They speak of Redis's allocator. INFO memory has the figures here.", "memory|doctor memory|malloc-stats memory|stats"},
-	{"The file of settings is the operator's, and never written.", "config|rewrite"},
 	{"No module can be loaded.", "module|load module|loadex module|unload"},
 	{"A module of Redis 8, which is not here.", "@bloom @count-min @cuckoo @json @search @t-digest @time-series @top-k"},
 	{"A type of Redis 8 that is not here.", "@array @vector-set"},

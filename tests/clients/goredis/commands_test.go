@@ -650,6 +650,7 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	want(t, c.ConfigGet(ctx, "timeout"), map[string]string{"timeout": "100"})
 	want(t, c.ConfigSet(ctx, "timeout", "0"), "OK")
 	want(t, c.ConfigResetStat(ctx), "OK")
+	fails(t, c.ConfigRewrite(ctx), "ERR The server is running without a config file")
 	holds(t, c.Do(ctx, "CONFIG", "HELP"), isHelp)
 
 	holds(t, c.Info(ctx), func(text string) bool {
