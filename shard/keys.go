@@ -355,6 +355,9 @@ func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind, over
 			overdue = append(overdue, bytes.Clone(e.Key()))
 		}
 	})
+	if tx.keepOverdue {
+		overdue = nil
+	}
 	for _, key := range overdue {
 		tx.expire(sh, d, key)
 	}
