@@ -133,8 +133,15 @@ def repeat(workers):
     beat.wait()
 
 
+def nobody_waits():
+    """nobody_waits waits until the server has seen that no worker is there: what it pops
+    for one that has just been killed is lost, with any server."""
+    until("nobody waits", lambda: jobs.app.backend.client.info("clients")["blocked_clients"] == 0)
+
+
 def priorities(workers):
     workers.stop()
+    nobody_waits()
     for priority, what in ((5, "c"), (0, "a"), (9, "d"), (3, "b")):
         jobs.note.apply_async([what], priority=priority)
     workers.work("one", "--concurrency=1")
@@ -151,6 +158,7 @@ def revoked(workers):
 
 def stalled_jobs(workers):
     workers.stop()
+    nobody_waits()
     loser = workers.work("loser")
     result = jobs.held.delay()
     until("it runs", lambda: jobs.count("held") == 1 or notes())
