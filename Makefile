@@ -80,6 +80,9 @@ queues: ## BullMQ, Bull, asynq, Celery and Sidekiq; the first three through QUEU
 	@scripts/deps.sh
 	KEVY_REQUIRE_NODE=1 KEVY_REQUIRE_TOOLS=1 KEVY_QUEUE_KILLS=$(QUEUE_KILLS) go test -count=1 -timeout 0 -v ./tests/queues
 
+load: ## 10,000 idle connections, 1,000 active ones, 5,000 subscribers; make test has a twentieth of them
+	KEVY_LOAD=full go test -count=1 -timeout 0 -v -run '^Test(IdleCrowd|Subscriber|Silent|Script|Storm)' ./tests/hostile
+
 rdb: ## RDB_KEYS (1000000) keys from redis-server into a store and back, with time and memory of each step
 	KEVY_REQUIRE_TOOLS=1 KEVY_RDB_KEYS=$(RDB_KEYS) go test -count=1 -timeout 0 -v -run '^TestRDBThereAndBack$$' ./tests/integration
 
