@@ -26,6 +26,7 @@ func TestHTTPDocument(t *testing.T) {
 	}
 	cli := tool(t, "redis-cli", s)
 	cli.prints(t, "OK\n", "SET", "user:1", "a")
+	cli.prints(t, "OK\n", "ACL", "SETUSER", "indexer", "on", ">secret", "%R~item:*", "+changes")
 	text, err := os.ReadFile("../../docs/http.md")
 	if err != nil {
 		t.Fatal(err)
