@@ -339,7 +339,7 @@ func (s *Set) ScanShard(cursor uint64) (shard int, ok bool) {
 // whose shard is held, and returns the next cursor, 0 at the end and for a
 // cursor that no Scan returned. A key that is there throughout a full iteration
 // is returned at least once. fn reports whether it takes a key: of those that it
-// takes the overdue ones go.
+// takes the overdue ones go, unless they are kept.
 func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind, overdue bool) (takes bool)) uint64 {
 	shard := int(cursor >> cursorBits)
 	if shard >= len(tx.set.shards) {
@@ -351,7 +351,7 @@ func (tx *Tx) Scan(cursor uint64, count int, fn func(key []byte, kind Kind, over
 	var overdue [][]byte
 	next := d.keys.Scan(cursor&inTable, count, func(e *ds.Entry) {
 		due := tx.overdue(e)
-		if fn(e.Key(), kindOf(e), due) && due {
+		if fn(e.Key(), kindOf(e), due) && due && !tx.keepOverdue {
 			overdue = append(overdue, bytes.Clone(e.Key()))
 		}
 	})

@@ -258,6 +258,7 @@ var newerTokens = map[string]string{
 	// What follows these names is a text to Redis.
 	"pfdebug": "DECODE ENCODING GETREG TODENSE",
 	"bitop":   "AND OR XOR NOT DIFF DIFF1 ANDOR ONE", "zrank": "WITHSCORE", "zrevrank": "WITHSCORE", "hscan": "NOVALUES",
+	"client|kill": "MAXAGE",
 }
 
 // TestDocsHaveRedisTokens: the arguments that COMMAND DOCS tells of have every

@@ -25,7 +25,8 @@ func hello(srv Server) *command.Spec {
 	}
 }
 
-var errHelloFirst = resp.Errorf("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option "+
+// errHelloFirst names the protocol as Redis 7.2 does, where 7.0 leaves it out.
+var errHelloFirst = resp.Errorf("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option "+
 	"can be used to authenticate the client and select the RESP protocol version at the same time")
 
 func runHello(c *command.Ctx, srv Server) {
