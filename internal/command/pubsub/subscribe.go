@@ -3,6 +3,7 @@ package pubsub
 import (
 	"kevy/internal/command"
 	"kevy/internal/pubsub"
+	"kevy/resp"
 )
 
 func (f *family) subscribe() *command.Spec {
@@ -33,11 +34,18 @@ func (f *family) ssubscribe() *command.Spec {
 	}
 }
 
+// errShardInMulti is what a transaction is answered, in which the other two may stand: as in redis-server.
+var errShardInMulti = resp.Errorf("ERR", "SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+
 func (f *family) begin(word string, kind pubsub.Kind) command.Handler {
 	return func(c *command.Ctx) {
 		session, ok := c.Session.(Session)
 		if !ok {
 			c.W.Error(errNoConnection)
+			return
+		}
+		if kind == pubsub.Shard && session.InMulti() {
+			c.W.Error(errShardInMulti)
 			return
 		}
 		s := session.Subscriber()
