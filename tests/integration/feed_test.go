@@ -115,6 +115,9 @@ func (c *consumer) poll(conn *wire.Conn, blockMs int) (moved bool, err error) {
 	if r.IsError("FEEDRESYNC") {
 		return false, &resync{string(r.Text)}
 	}
+	if r.IsError("UNBLOCKED") && blockMs > 0 {
+		return false, nil // CLIENT UNBLOCK with this connection's number was among random commands
+	}
 	if r.IsError("") || len(r.Elems) != 4 {
 		return false, fmt.Errorf("%v: %s", args, r)
 	}

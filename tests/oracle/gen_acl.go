@@ -36,7 +36,10 @@ var aclFamily = family{
 	},
 }
 
-func (g *Generator) aclUser() string { return g.oneOf("alice", "bob", "carol") }
+// aclUsers are those that the commands are about.
+var aclUsers = []string{"alice", "bob", "carol"}
+
+func (g *Generator) aclUser() string { return g.oneOf(aclUsers...) }
 
 // aclRules begin with what makes a user whose commands do not depend on what was before.
 func (g *Generator) aclRules() [][]byte {

@@ -145,6 +145,10 @@ func (p *Pair) reset() error {
 		if r, err := s.admin.Do("FLUSHALL"); err != nil || r.IsError("") {
 			return fmt.Errorf("FLUSHALL: %s, %v", r, err)
 		}
+		// Those of the run before are gone where the server has restarted since.
+		if r, err := s.admin.Do(append([]string{"ACL", "DELUSER"}, aclUsers...)...); err != nil || r.IsError("") {
+			return fmt.Errorf("ACL DELUSER: %s, %v", r, err)
+		}
 	}
 	if p.Events != nil {
 		return p.Events.open(p)
@@ -152,7 +156,7 @@ func (p *Pair) reset() error {
 	return nil
 }
 
-// Run runs the steps from an empty keyspace and compares the keyspaces after every checkEvery steps and at
+// Run runs the steps from an empty keyspace, without users, and compares the keyspaces after every checkEvery steps and at
 // the end. It stops at the first difference. An error means that the run itself could not go on.
 func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 	if err := p.reset(); err != nil {
