@@ -68,14 +68,23 @@ func (w *Watch) EachShard(fn func(shard int)) {
 	}
 }
 
-// Dirty reports whether a watched key was changed since, or is overdue now. The
-// shards of the keys are held.
+// Dirty reports whether a watched key was changed since, or is overdue now, which
+// it stays: as in Redis it does not go for that. The shards of the keys are held.
 func (tx *Tx) Dirty(w *Watch) bool {
 	db := tx.db
 	defer func() { tx.db = db }()
 	for i := range w.keys {
-		tx.db = w.keys[i].db
-		tx.lookup([]byte(w.keys[i].key))
+		k := &w.keys[i]
+		tx.db = k.db
+		key := []byte(k.key)
+		sh, d := tx.at(key)
+		if e := d.keys.Get(key); e != nil && tx.overdue(e) {
+			if !sh.stale[k.name] {
+				return true
+			}
+			continue
+		}
+		tx.lookup(key) // fields of a hash that are overdue go
 	}
 	return w.dirty.Load()
 }

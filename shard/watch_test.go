@@ -49,3 +49,28 @@ func TestWatchingManyKeys(t *testing.T) {
 		t.Errorf("watching %d keys took %v", keys, took)
 	}
 }
+
+// TestDirtyOfOverdueKey: a watched key that is overdue dirties the watch and stays.
+func TestDirtyOfOverdueKey(t *testing.T) {
+	set := NewSet(1, 1)
+	all := []int{0}
+	tx := set.NewTx(&op.LogPosition{})
+	w := set.NewWatch()
+	set.Lock(all)
+	defer set.Unlock(all)
+	tx.Begin(all, 0, 1)
+	tx.Set([]byte("k"), []byte("v"), 10)
+	tx.Watch(w, []byte("k"))
+	if tx.Dirty(w) {
+		t.Error("a key that lives dirties the watch")
+	}
+	tx.End()
+	tx.Begin(all, 0, 11)
+	if !tx.Dirty(w) {
+		t.Error("an overdue key does not dirty the watch")
+	}
+	if n := tx.Commit().Ops(); n != 0 {
+		t.Errorf("looking at a watch made %d ops", n)
+	}
+	tx.End()
+}

@@ -20,7 +20,6 @@ var scriptFamily = family{
 			return join("SCRIPT", "FLUSH", g.maybe(50, g.oneOf("SYNC", "ASYNC", "x")))
 		}, true, false},
 		{"SCRIPT KILL", 1, func(g *Generator) [][]byte { return join("SCRIPT", "KILL", g.maybe(10, "x")) }, true, false},
-		{"SCRIPT DEBUG", 1, func(g *Generator) [][]byte { return join("SCRIPT", "DEBUG", g.oneOf("NO", "no", "x", "")) }, true, false},
 		{"FCALL", 2, func(g *Generator) [][]byte {
 			return join("FCALL", g.oneOf("f1", "f2", "nosuch"), "2", g.anyKey(), g.anyKey(), g.value())
 		}, true, true},
@@ -42,11 +41,6 @@ var scriptFamily = family{
 		{"FUNCTION RESTORE", 1, func(g *Generator) [][]byte {
 			return join("FUNCTION", "RESTORE", g.oneOf("", "x", "\n\x00"), g.maybe(50, g.oneOf("FLUSH", "APPEND", "REPLACE", "x")))
 		}, true, false},
-	},
-	avoid: map[string]func(*Generator, [][]byte) bool{
-		"SCRIPT DEBUG": func(_ *Generator, args [][]byte) bool {
-			return len(args) == 3 && len(args[2]) > 0 && string(args[2]) != "NO" && string(args[2]) != "no" && string(args[2]) != "x"
-		},
 	},
 }
 

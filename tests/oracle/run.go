@@ -146,12 +146,28 @@ func (p *Pair) reset() error {
 			return fmt.Errorf("FLUSHALL: %s, %v", r, err)
 		}
 		// Those of the run before are gone where the server has restarted since.
-		if r, err := s.admin.Do(append([]string{"ACL", "DELUSER"}, aclUsers...)...); err != nil || r.IsError("") {
-			return fmt.Errorf("ACL DELUSER: %s, %v", r, err)
+		if err := deleteUsers(s.admin); err != nil {
+			return err
 		}
 	}
 	if p.Events != nil {
 		return p.Events.open(p)
+	}
+	return nil
+}
+
+// deleteUsers leaves the default user alone.
+func deleteUsers(c *wire.Conn) error {
+	users, err := c.Do("ACL", "USERS")
+	if err != nil {
+		return err
+	}
+	for _, u := range users.Elems {
+		if name := string(u.Text); name != "default" {
+			if r, err := c.Do("ACL", "DELUSER", name); err != nil || r.IsError("") {
+				return fmt.Errorf("ACL DELUSER %s: %s, %v", name, r, err)
+			}
+		}
 	}
 	return nil
 }
