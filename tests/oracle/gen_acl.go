@@ -3,8 +3,8 @@ package oracle
 import "strings"
 
 // aclFamily has the commands about users. The connections stay the default user's: what others may do is what ACL
-// DRYRUN says of commands that are whole: where keys cannot be told, redis-server looks for none and lets everybody run it. The rules leave at most one command that no category stands for: Redis shows
-// several in the order of a hash table.
+// DRYRUN says of commands that are whole: where keys cannot be told, redis-server looks for none and lets everybody run
+// it. The rules leave at most one command that no category stands for: Redis shows several in the order of a hash table.
 var aclFamily = family{
 	makers: []maker{
 		{"AUTH", 1, func(g *Generator) [][]byte {
