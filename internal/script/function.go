@@ -107,7 +107,7 @@ func (f *Family) runFunctionLoad(c *command.Ctx) {
 	options := c.Args[2 : len(c.Args)-1]
 	for _, o := range options {
 		if !command.EqualFold(o, "REPLACE") {
-			c.W.Error(resp.Errorf("ERR", "Unknown option given: %s", o))
+			c.W.Error(resp.Errorf("ERR", "Unknown option given: %s", command.CText(o)))
 			return
 		}
 		replace = true
@@ -206,7 +206,7 @@ func (f *Family) runFunctionList(c *command.Ctx) {
 			}
 			pattern, named = a.Bytes(), true
 		default:
-			c.W.Error(resp.Errorf("ERR", "Unknown argument %s", a.Bytes()))
+			c.W.Error(resp.Errorf("ERR", "Unknown argument %s", command.CText(a.Bytes())))
 			return
 		}
 	}
