@@ -1,8 +1,9 @@
 package oracle
 
-import "bytes"
-
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 // scriptFamily runs other commands from scripts. What Lua itself does is compared beside it. Which scripts are
 // known depends on when a server was started, so none is asked for by the digest of one that was run.

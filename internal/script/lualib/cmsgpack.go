@@ -271,9 +271,12 @@ func (u *unpacker) value() lua.LValue {
 		return lua.LNumber(int32(u.number(4)))
 	case 0xd3:
 		return lua.LNumber(int64(u.number(8)))
-	case 0xc0, 0xc2, 0xc3:
+	case 0xc0:
 		u.b = u.b[1:]
-		return map[byte]lua.LValue{0xc0: lua.LNil, 0xc2: lua.LFalse, 0xc3: lua.LTrue}[c]
+		return lua.LNil
+	case 0xc2, 0xc3:
+		u.b = u.b[1:]
+		return lua.LBool(c == 0xc3)
 	case 0xca:
 		return lua.LNumber(math.Float32frombits(uint32(u.number(4))))
 	case 0xcb:

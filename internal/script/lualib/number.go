@@ -6,11 +6,6 @@ import (
 	"strings"
 )
 
-// formatG returns a number as C's printf does with "%.<precision>g".
-func formatG(f float64, precision int) string {
-	return string(appendG(nil, f, precision, false))
-}
-
 // appendG appends a number as "%.<precision>g" or, if alternate, "%#.<precision>g"
 // prints it.
 func appendG(dst []byte, f float64, precision int, alternate bool) []byte {

@@ -286,9 +286,6 @@ func index(l *lua.LState, t lua.LValue, k lua.LValue) lua.LValue {
 	return v
 }
 
-// maxFormatItem bounds one formatted item, as C's buffer does.
-const maxFormatItem = 512
-
 func strFormat(l *lua.LState) int {
 	f := checkString(l, 1)
 	var b []byte
