@@ -21,6 +21,7 @@ import (
 	"kevy/internal/engine"
 	"kevy/internal/exec"
 	"kevy/internal/rdb"
+	"kevy/internal/script"
 	"kevy/internal/server"
 	"kevy/internal/transfer"
 )
@@ -90,8 +91,10 @@ change feed shows each. A store whose import did not end, by a fault or a crash,
 is not served before another import has ended, or its file IMPORTING is removed.
 
 Keys keep their expiry; those that have expired already are passed over, as Redis
-does. What a store does not have is an error that names it: functions, and values
-of Redis modules. --leave-out goes on without them and says what they were.`
+does. Libraries of functions are loaded, whatever --db says; one that does not
+compile, or whose functions another one has, is an error that names it, and nothing
+is imported. Values of Redis modules are an error too. --leave-out goes on without
+either and says what they were.`
 
 const importExamples = `  kevy-server import dump.rdb --dir /srv/kevy        then: kevy-server --dir /srv/kevy
   kevy-server import dump.rdb --db 3                 what is in database 3
@@ -115,7 +118,7 @@ func importCommand(stdout, stderr io.Writer) *cobra.Command {
 			}
 			bar := newBar(stderr, "importing")
 			r, err := transfer.Import(transfer.ImportOptions{
-				Store: f.options(shards, stderr), File: args[0], DB: f.db, Replace: replace, LeaveOut: leave, Progress: bar.tell,
+				Store: f.options(shards, stderr), File: args[0], DB: f.db, Replace: replace, LeaveOut: leave, CheckLibraries: script.CheckLibraries, Progress: bar.tell,
 			})
 			bar.end()
 			if err != nil {
@@ -150,7 +153,8 @@ const exportLong = `
 Writes what is in a data directory to an RDB file, which redis-server, redis-cli
 and every tool for such files read: Redis 7.0 and later; 7.4 and later if fields
 of hashes expire. The file is there whole or not at all, and one of that name is
-replaced. Keys keep their expiry; those that have expired are left out.
+replaced. Keys keep their expiry; those that have expired are left out. Libraries
+of functions are in it, whatever --db says.
 
 Memory holds the largest value, however much there is: the log is sorted into
 temporary files beside FILE first, so the disk there needs room for all of the
@@ -190,6 +194,7 @@ func describeImport(out io.Writer, r *transfer.ImportReport) {
 	}
 	fmt.Fprintf(out, "imported %s, %s with an expiry, from %s (%s, %s) into %s in %s\n", counted(r.Keys, "key"), counted(r.Expiring, "key"),
 		r.File, inBytes(r.Bytes), from, r.Dir, inSeconds(r.Seconds))
+	alsoLibraries(out, r.Libraries)
 	passedOver(out, r.Expired, "that had expired")
 	passedOver(out, int64(r.Empty), "without elements")
 	passedOver(out, r.OtherDBs, "of other databases")
@@ -205,7 +210,14 @@ func describeImport(out io.Writer, r *transfer.ImportReport) {
 func describeExport(out io.Writer, r *transfer.ExportReport) {
 	fmt.Fprintf(out, "exported %s, %s with an expiry, from %s to %s (%s, RDB version %d) in %s\n", counted(r.Keys, "key"), counted(r.Expiring, "key"),
 		r.Dir, r.File, inBytes(r.Bytes), r.RDBVersion, inSeconds(r.Seconds))
+	alsoLibraries(out, r.Libraries)
 	passedOver(out, r.Expired, "that had expired")
+}
+
+func alsoLibraries(out io.Writer, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(out, "and the function libraries %s\n", strings.Join(names, ", "))
+	}
 }
 
 func passedOver(out io.Writer, n int64, what string) {

@@ -12,7 +12,7 @@ import (
 )
 
 // a file of version 9: two strings, one of which has expired and one expires in
-// 2050, a function library and a value of a module.
+// 2050, a library without a function and a value of a module.
 const (
 	rdbHead     = "REDIS0009\xfa\x09redis-ver\x056.2.6\xfe\x00"
 	rdbKeys     = "\x00\x01a\x01x\xfd\x01\x00\x00\x00\x00\x01b\x01y\xfc\x00\xa0\xe9\x6b\x4c\x02\x00\x00\x00\x01c\x01z"
@@ -74,11 +74,28 @@ func TestImportAndExport(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 
-	// What a store does not have is named, and left out only on request.
-	write(rdbHead, rdbKeys, rdbFunction, rdbModule, rdbEnd)
+	// Functions go along.
+	code := "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+	write(rdbHead, "\xf5\x40", string(rune(len(code))), code, rdbKeys, rdbEnd)
+	withFunctions := filepath.Join(dir, "functions")
+	out, _, err = kevyServer("import", file, "--dir", withFunctions)
+	if err != nil || !strings.Contains(out, "and the function libraries lib\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, _, err = kevyServer("export", exported, "--dir", withFunctions)
+	if err != nil || !strings.Contains(out, "and the function libraries lib\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if b, err := os.ReadFile(exported); err != nil || !strings.Contains(string(b), code) {
+		t.Errorf("the library is not in the file: %v %q", err, b)
+	}
+
+	// What a store does not have, or cannot take, is named, and left out only on
+	// request.
+	write(rdbHead, rdbFunction, rdbKeys, rdbModule, rdbEnd)
 	refused := filepath.Join(dir, "refused")
 	_, _, err = kevyServer("import", file, "--dir", refused)
-	if err == nil || !strings.Contains(err.Error(), `the function library "lib"`) || !strings.Contains(err.Error(), "IMPORTING") {
+	if err == nil || !strings.Contains(err.Error(), `the function library "lib": No functions registered`) {
 		t.Errorf("a function: %v", err)
 	}
 	_, _, err = kevyServer("import", file, "--dir", refused, "--leave-out", "functions")

@@ -55,6 +55,9 @@ func FuzzFile(f *testing.F) {
 	for i := range 20 {
 		var b bytes.Buffer
 		w := NewWriter(&b, version, Fact("ctime", 5))
+		if i%4 == 0 {
+			w.Function([]byte("#!lua name=lib\nreturn 1"))
+		}
 		w.Database(i%3, 1, 1)
 		v := randomValueOf(rng, kinds[i%len(kinds)], true)
 		_ = w.Put(i%3, []byte("k"), v, int64(i))

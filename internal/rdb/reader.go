@@ -41,11 +41,11 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// LeaveOut says which things that a store does not have are passed over rather
-// than an error.
+// LeaveOut says what is passed over: libraries of functions, and values of modules,
+// which are an error otherwise.
 type LeaveOut struct{ Functions, Modules bool }
 
-// Reader reads a file key by key.
+// Reader reads a file: its libraries of functions, then key by key.
 type Reader struct {
 	d       decoder
 	src     source
@@ -53,6 +53,12 @@ type Reader struct {
 	version int
 	db      int
 	done    bool
+	// libraries are those before the keys, once headRead; first is the byte that was
+	// read behind them.
+	libraries [][]byte
+	headRead  bool
+	first     byte
+	hasFirst  bool
 
 	// Aux are the facts that the file gives of itself, such as "redis-ver".
 	Aux map[string]string
@@ -121,15 +127,47 @@ func (r *Reader) fail(key []byte, err error) error {
 	return &FileError{Offset: r.Offset(), Key: key, DB: r.db, Err: err}
 }
 
+// Libraries returns the code of the libraries of functions, which stand before the
+// keys; none if they are left out.
+func (r *Reader) Libraries() ([][]byte, error) {
+	for !r.headRead {
+		op, err := r.src.byte()
+		if err != nil {
+			return nil, r.fail(nil, err)
+		}
+		switch op {
+		case opAux, opModuleAux, opFunction, opFunctionPreGA, opSelectDB, opResizeDB, opSlotInfo:
+			if err := r.opcode(op, nil); err != nil {
+				return nil, r.fail(nil, err)
+			}
+		default:
+			r.headRead, r.first, r.hasFirst = true, op, true
+		}
+	}
+	return r.libraries, nil
+}
+
+// nextOp returns the byte that says what follows.
+func (r *Reader) nextOp() (byte, error) {
+	if r.hasFirst {
+		r.hasFirst = false
+		return r.first, nil
+	}
+	return r.src.byte()
+}
+
 // Next returns the next key, io.EOF behind the last one once the checksum is
 // right. A string in the entry is valid until the call after.
 func (r *Reader) Next() (*Entry, error) {
 	if r.done {
 		return nil, io.EOF
 	}
+	if _, err := r.Libraries(); err != nil {
+		return nil, err
+	}
 	e := &Entry{}
 	for {
-		op, err := r.src.byte()
+		op, err := r.nextOp()
 		if err != nil {
 			return nil, r.fail(nil, err)
 		}
@@ -188,7 +226,8 @@ func (r *Reader) key(typ byte, e *Entry) (found bool, err error) {
 	return true, nil
 }
 
-// opcode reads what stands between keys. What concerns the next key goes into e.
+// opcode reads what stands between keys. What concerns the next key goes into e,
+// which is nil where no key can follow yet.
 func (r *Reader) opcode(op byte, e *Entry) error {
 	switch op {
 	case opExpireSec:
@@ -262,15 +301,20 @@ func (r *Reader) function() error {
 	if err != nil {
 		return err
 	}
+	if !r.leave.Functions {
+		// Who imports decides about all libraries before he takes the first key.
+		if r.headRead {
+			return damaged("a library of functions stands behind a key, where no server writes one")
+		}
+		r.libraries = append(r.libraries, bytes.Clone(code))
+		return nil
+	}
 	line, _, _ := bytes.Cut(code, []byte("\n"))
 	name := "without a name"
 	for _, word := range strings.Fields(string(line[:min(len(line), 1000)])) {
 		if n, ok := strings.CutPrefix(word, "name="); ok {
 			name = n
 		}
-	}
-	if !r.leave.Functions {
-		return &Unsupported{What: fmt.Sprintf("the function library %q", name), Advice: "there are no functions here yet; delete it there (FUNCTION DELETE), or leave functions out"}
 	}
 	r.Functions = appendOnce(r.Functions, name)
 	return nil

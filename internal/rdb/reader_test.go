@@ -83,7 +83,7 @@ func TestOpcodes(t *testing.T) {
 		}
 	}
 
-	// What a store does not have.
+	// What a store does not have, and functions.
 	function := join(opFunction, len(lib), lib)
 	aux := join(opModuleAux, module, 2, 1, 2, 5, 5, 2, "hi", 4, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 1, 1, 0)
 	value := join(typeModule2, 1, "m", module, 5, 2, "{}", 2, 7, 0)
@@ -92,7 +92,7 @@ func TestOpcodes(t *testing.T) {
 		part []byte
 		text string
 	}{
-		{function, `function library "mylib"`}, {aux, "ReJSON-RL beside the keys"}, {value, "module type ReJSON-RL"},
+		{aux, "ReJSON-RL beside the keys"}, {value, "module type ReJSON-RL"},
 		{join(opFunctionPreGA, 1, "x", 1, "y"), "release candidates of Redis 7.0"},
 		{join(typeModulePreGA, 1, "m", module), "release candidate of Redis 4"},
 	} {
@@ -100,6 +100,15 @@ func TestOpcodes(t *testing.T) {
 		var unsupported *Unsupported
 		if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), tc.text) || len(keys) > 0 {
 			t.Errorf("%s: %v %v", tc.text, err, keys)
+		}
+	}
+	rd, keys, err := readFile(file(10, function, opAux, 1, "a", 1, "x", function, after), LeaveOut{})
+	if codes, _ := rd.Libraries(); err != nil || len(keys) != 1 || len(codes) != 2 || string(codes[1]) != lib || rd.Aux["a"] != "x" || len(rd.Functions) != 0 {
+		t.Errorf("functions: %v %v %+v", err, keys, rd)
+	}
+	for _, late := range [][]byte{join(after, function), join(opExpireMs, 0, 0, 0, 0, 0, 1, 0, 0, function, after)} {
+		if _, _, err := readFile(file(10, late), LeaveOut{}); !IsDamage(err) || !strings.Contains(err.Error(), "behind a key") {
+			t.Errorf("functions behind a key: %v", err)
 		}
 	}
 	r, keys, err := readFile(file(10, function, aux, value, function, value, after), LeaveOut{Functions: true, Modules: true})

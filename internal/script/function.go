@@ -330,6 +330,33 @@ func (f *Family) runFunctionRestore(c *command.Ctx) {
 	c.W.OK()
 }
 
+// join builds libraries, of which none may clash with another or with what l has;
+// they may take the place of those of the same name in l if replace is set. at is
+// the place of the one that was refused. l is not changed.
+func (f *Family) join(l *libraries, codes [][]byte, replace bool) (fresh []*library, at int, _ *resp.Error) {
+	joined := libraries{byName: map[string]*library{}, functions: map[string]*function{}}
+	for _, lib := range l.byName {
+		joined.put(lib)
+	}
+	for i, code := range codes {
+		lib, err := f.build(code)
+		if err != nil {
+			return nil, i, err
+		}
+		isNew := !slices.ContainsFunc(fresh, func(other *library) bool { return other.name == lib.name })
+		if joined.byName[lib.name] != nil && (!replace || !isNew) {
+			return nil, i, resp.Errorf("ERR", "Library %s already exists", lib.name)
+		}
+		joined.remove(lib.name)
+		if clash := joined.clash(lib); clash != "" {
+			return nil, i, resp.Errorf("ERR", "Function %s already exists", clash)
+		}
+		joined.put(lib)
+		fresh = append(fresh, lib)
+	}
+	return fresh, 0, nil
+}
+
 // restore loads the libraries of a payload, all or none.
 func (f *Family) restore(tx *shard.Tx, payload []byte, policy restorePolicy) *resp.Error {
 	codes, err := rdb.ParseFunctions(payload)
@@ -345,27 +372,9 @@ func (f *Family) restore(tx *shard.Tx, payload []byte, policy restorePolicy) *re
 	if policy == restoreFlush {
 		l = &libraries{}
 	}
-	// What is there and stays, and each that is new, must not clash.
-	joined := libraries{byName: map[string]*library{}, functions: map[string]*function{}}
-	for _, lib := range l.byName {
-		joined.put(lib)
-	}
-	var fresh []*library
-	for _, code := range codes {
-		lib, err := f.build(code)
-		if err != nil {
-			return err
-		}
-		isNew := !slices.ContainsFunc(fresh, func(other *library) bool { return other.name == lib.name })
-		if joined.byName[lib.name] != nil && (policy != restoreReplace || !isNew) {
-			return resp.Errorf("ERR", "Library %s already exists", lib.name)
-		}
-		joined.remove(lib.name)
-		if clash := joined.clash(lib); clash != "" {
-			return resp.Errorf("ERR", "Function %s already exists", clash)
-		}
-		joined.put(lib)
-		fresh = append(fresh, lib)
+	fresh, _, refused := f.join(l, codes, policy == restoreReplace)
+	if refused != nil {
+		return refused
 	}
 	if policy == restoreFlush {
 		tx.FlushLibraries()

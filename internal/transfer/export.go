@@ -36,8 +36,10 @@ type ExportReport struct {
 	Keys       int64  `json:"keys"`
 	Expiring   int64  `json:"expiring_keys"`
 	// Expired counts the keys that were passed over because they are overdue.
-	Expired int64   `json:"expired_keys_skipped"`
-	Seconds float64 `json:"seconds"`
+	Expired int64 `json:"expired_keys_skipped"`
+	// Libraries are the names of the libraries of functions, which no database has.
+	Libraries []string `json:"libraries"`
+	Seconds   float64  `json:"seconds"`
 }
 
 // tempSuffix marks a file that is not complete.
@@ -66,7 +68,7 @@ func Export(opt ExportOptions) (*ExportReport, error) {
 	if opt.sizes != nil {
 		ex.sizes = *opt.sizes
 	}
-	ex.report = ExportReport{File: opt.File, Dir: opt.Store.Dir}
+	ex.report = ExportReport{File: opt.File, Dir: opt.Store.Dir, Libraries: []string{}}
 	err := ex.sorted()
 	if errors.Is(err, engine.ErrNeedsKeyspace) {
 		err = ex.whole()
@@ -94,7 +96,9 @@ type exporter struct {
 	sizes    exportSizes
 	nowMs    int64 // of the state that is written
 	logBytes int64 // about; the log is worked on twice
-	report   ExportReport
+	// libraries are the libraries of functions of the store, which no key has.
+	libraries []shard.Library
+	report    ExportReport
 }
 
 // sorted exports by partitions. The store is closed before they are written.
@@ -109,12 +113,17 @@ func (ex *exporter) sorted() error {
 		return ex.needsSpace(err)
 	}
 	defer s.close()
+	functions := newFunctions(ex.opt.Store.DBs)
+	defer functions.tx.End()
 	var done, ops int64
 	opt := offline(ex.opt.Store)
 	opt.Divert = func(f *op.Frame) error {
 		done += int64(len(f.Raw))
 		if ops++; ops%tellEvery == 0 {
 			ex.opt.Progress.tell(min(done, ex.logBytes), 2*ex.logBytes)
+		}
+		if f.Verb == op.Function {
+			return functions.add(f)
 		}
 		if err := s.add(f); err != nil {
 			return ex.needsSpace(err)
@@ -132,6 +141,7 @@ func (ex *exporter) sorted() error {
 	if err := s.end(); err != nil {
 		return ex.needsSpace(err)
 	}
+	ex.libraries, _ = functions.tx.Libraries()
 	ver, err := ex.version(s.parts)
 	if err != nil {
 		return err
@@ -145,6 +155,21 @@ func (ex *exporter) sorted() error {
 		})
 	})
 }
+
+// functions are the libraries of functions, as the ops of a log make them.
+type functions struct {
+	set *shard.Set // without keys
+	tx  *shard.Tx
+}
+
+func newFunctions(dbs int) *functions {
+	f := &functions{set: shard.NewSet(1, dbs)}
+	f.tx = f.set.NewTx(&op.LogPosition{})
+	f.tx.BeginReplay([]int{0}, 0)
+	return f
+}
+
+func (f *functions) add(frame *op.Frame) error { return f.tx.Apply(frame) }
 
 // version returns the lowest version of the format that holds the keys of all
 // partitions. Only fields that expire need a higher one.
@@ -177,6 +202,7 @@ func (ex *exporter) whole() (err error) {
 	ex.nowMs = store.NowMs()
 	snap := store.Set().Freeze()
 	ver := rdb.Version(snap.EachValue)
+	ex.libraries = snap.Libraries()
 	snap.Release()
 	return ex.replaceFile(ver, func(w *fileWriter) error {
 		w.total = 1
@@ -224,6 +250,10 @@ func (ex *exporter) writeFile(name string, ver int, write func(w *fileWriter) er
 	defer func() { err = errors.Join(err, file.Close()) }()
 	w := &fileWriter{ex: ex, begun: make([]bool, ex.opt.Store.DBs), rdb: rdb.NewWriter(file, ver,
 		[2]string{"kevy-ver", ex.opt.Store.Version}, rdb.Fact("redis-bits", 64), rdb.Fact("ctime", ex.nowMs/1000))}
+	for _, lib := range ex.libraries {
+		w.rdb.Function(lib.Code)
+		ex.report.Libraries = append(ex.report.Libraries, lib.Name)
+	}
 	if err := write(w); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -45,6 +46,9 @@ func live(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int, expiring
 		tx.Begin(everyShard, rng.IntN(testDBs), nowMs)
 		for range 1 + rng.IntN(3) {
 			id++
+			if rng.IntN(20) == 0 {
+				changeLibraries(t, rng, tx)
+			}
 			kind := rng.IntN(24)
 			// Mostly a key of that type; what does not fit is no op.
 			key := fmt.Appendf(nil, "k%d", rng.IntN(40))
@@ -128,12 +132,32 @@ func live(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int, expiring
 	}
 }
 
+// changeLibraries makes a random change of the libraries of functions.
+func changeLibraries(t testing.TB, rng *rand.Rand, tx *shard.Tx) {
+	name := fmt.Sprintf("lib%d", rng.IntN(8))
+	switch rng.IntN(12) {
+	case 0:
+		tx.FlushLibraries()
+	case 1, 2:
+		tx.DeleteLibrary(name)
+	default:
+		if err := tx.LoadLibrary(libraryCode(name, rng.IntN(1000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// libraryCode is a library whose one function has its name.
+func libraryCode(name string, answer int) []byte {
+	return fmt.Appendf(nil, "#!lua name=%s\nredis.register_function('f_%s', function() return %d end)", name, name, answer)
+}
+
 // TestSortedExportEqualsWhole exports random stores by partitions, small ones and
 // those of the real size, and from a keyspace that holds all of the store: the
 // files hold the same.
 func TestSortedExportEqualsWhole(t *testing.T) {
 	rng := seededRand(t)
-	versions := map[int]int{}
+	versions, libraries := map[int]int{}, 0
 	for i := range 25 {
 		m := vfs.NewMem()
 		live(t, rng, m, "data", 20+rng.IntN(300), i%2 == 0)
@@ -151,16 +175,17 @@ func TestSortedExportEqualsWhole(t *testing.T) {
 			reports, digests = append(reports, *r), append(digests, imported(t, m, "out.rdb"))
 		}
 		opt := ExportOptions{Store: options(m, "data"), File: "out.rdb", DB: db}
-		ex := &exporter{opt: &opt, report: ExportReport{File: "out.rdb", Dir: "data"}}
+		ex := &exporter{opt: &opt, report: ExportReport{File: "out.rdb", Dir: "data", Libraries: []string{}}}
 		if err := ex.whole(); err != nil {
 			t.Fatal(err)
 		}
 		want, digest := ex.report, imported(t, m, "out.rdb")
 		versions[want.RDBVersion]++
+		libraries += len(want.Libraries)
 		for j, r := range reports {
 			// What repeats the selection of a database is longer.
 			r.Seconds, r.Bytes, want.Bytes = 0, 0, 0
-			if r != want || digests[j] != digest {
+			if !reflect.DeepEqual(r, want) || digests[j] != digest {
 				t.Errorf("store %d, way %d: %+v\nthe whole keyspace: %+v", i, j, r, want)
 			}
 		}
@@ -168,8 +193,8 @@ func TestSortedExportEqualsWhole(t *testing.T) {
 			t.Fatalf("left open: %q", files)
 		}
 	}
-	if len(versions) < 2 {
-		t.Errorf("the files are of the versions %v", versions)
+	if len(versions) < 2 || libraries < 20 {
+		t.Errorf("the files are of the versions %v, and have %d libraries of functions", versions, libraries)
 	}
 }
 
@@ -177,7 +202,7 @@ func TestSortedExportEqualsWhole(t *testing.T) {
 func imported(t testing.TB, m *vfs.Mem, file string) string {
 	t.Helper()
 	dir := fmt.Sprintf("imported%d", m.Steps())
-	if _, err := Import(ImportOptions{Store: options(m, dir), File: file, DB: EveryDB}); err != nil {
+	if _, err := Import(importOptions(m, dir, file)); err != nil {
 		t.Fatal(err)
 	}
 	digest, _ := content(t, m, dir)

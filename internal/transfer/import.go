@@ -27,7 +27,10 @@ type ImportOptions struct {
 	// store that has keys; others stay. Without it, such a store is an error.
 	Replace  bool
 	LeaveOut rdb.LeaveOut
-	Progress Progress // in bytes of the file
+	// CheckLibraries returns why a store with the libraries of functions kept cannot
+	// take those of codes, in the place of those of the same name with replace.
+	CheckLibraries func(kept, codes [][]byte, replace bool) error
+	Progress       Progress // in bytes of the file
 }
 
 // ImportReport says what was imported.
@@ -47,7 +50,10 @@ type ImportReport struct {
 	Expired  int64 `json:"expired_keys_skipped"`
 	Empty    int   `json:"empty_keys_skipped"`
 	OtherDBs int64 `json:"keys_of_other_databases_skipped"`
-	// Functions, Modules and ModuleKeys are what was left out on request.
+	// Libraries are the names of the libraries of functions that were taken.
+	Libraries []string `json:"libraries"`
+	// Functions, Modules and ModuleKeys are what was left out on request; Functions
+	// are names of libraries.
 	Functions  []string `json:"functions_left_out"`
 	Modules    []string `json:"modules_left_out"`
 	ModuleKeys int      `json:"module_keys_left_out"`
@@ -63,6 +69,9 @@ var ErrNotEmpty = errors.New("the store is not empty")
 // file is there. In both cases a store whose import did not end is not served
 // until another one has, or its file IMPORTING is removed.
 //
+// The libraries of functions come first, whatever the database. One that cannot be
+// loaded is an error before anything is changed.
+//
 // Beside the largest value, and the store if it existed before, memory holds
 // some 20 bytes a key.
 func Import(opt ImportOptions) (*ImportReport, error) {
@@ -75,16 +84,20 @@ func Import(opt ImportOptions) (*ImportReport, error) {
 		return nil, err
 	}
 	defer file.Close()
+	libraries, err := readLibraries(&opt, reader)
+	if err != nil {
+		return nil, err
+	}
 	storeOptions := offline(opt.Store)
 	storeOptions.Import = true
 	store, err := engine.Open(storeOptions)
 	if err != nil {
 		return nil, err
 	}
-	im := &importer{opt: &opt, store: store, reader: reader, seen: newSeenKeys()}
+	im := &importer{opt: &opt, store: store, reader: reader, libraries: libraries, seen: newSeenKeys()}
 	im.report = ImportReport{
 		File: opt.File, Dir: opt.Store.Dir, Bytes: size, RDBVersion: reader.Version(),
-		NewStore: store.Importable(), Functions: []string{}, Modules: []string{},
+		NewStore: store.Importable(), Libraries: []string{}, Functions: []string{}, Modules: []string{},
 	}
 	err = im.run()
 	if closeErr := store.Close(); err == nil {
@@ -113,13 +126,37 @@ func openRDB(opt *ImportOptions) (_ vfs.File, size int64, reader *rdb.Reader, er
 	return file, size, reader, nil
 }
 
+// readLibraries returns the libraries of functions of a file, which can be loaded.
+func readLibraries(opt *ImportOptions, reader *rdb.Reader) ([]shard.Library, error) {
+	codes, err := reader.Libraries()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", opt.File, err)
+	}
+	if len(codes) == 0 {
+		return nil, nil
+	}
+	if err := opt.CheckLibraries(nil, codes, false); err != nil {
+		return nil, fmt.Errorf("%s: %w. Mend or delete it where the file comes from (FUNCTION DELETE), or leave functions out (--leave-out functions)", opt.File, err)
+	}
+	var libraries []shard.Library
+	for _, code := range codes {
+		name, err := op.LibraryName(code)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", opt.File, err)
+		}
+		libraries = append(libraries, shard.Library{Name: string(name), Code: code})
+	}
+	return libraries, nil
+}
+
 type importer struct {
-	opt    *ImportOptions
-	store  *engine.Engine
-	reader *rdb.Reader
-	seen   *seenKeys
-	report ImportReport
-	number int64 // of the key in the file, from 1
+	opt       *ImportOptions
+	store     *engine.Engine
+	reader    *rdb.Reader
+	libraries []shard.Library
+	seen      *seenKeys
+	report    ImportReport
+	number    int64 // of the key in the file, from 1
 }
 
 func (im *importer) run() error {
@@ -127,6 +164,9 @@ func (im *importer) run() error {
 	if keys := im.store.Report().Keys; !isNew && keys > 0 && !im.opt.Replace {
 		return fmt.Errorf("%w: %s holds %d keys. Import into another directory (--dir), or let the keys of the file replace those of the same name (--replace)",
 			ErrNotEmpty, im.opt.Store.Dir, keys)
+	}
+	if err := im.checkKept(); !isNew && err != nil {
+		return fmt.Errorf("%s: %w. Delete it there or in the store (FUNCTION DELETE), let libraries of the file replace those of the same name (--replace), or leave functions out (--leave-out functions)", im.opt.File, err)
 	}
 	if err := im.store.BeginImport(im.opt.File); err != nil {
 		return err
@@ -151,9 +191,33 @@ func (im *importer) run() error {
 	return nil
 }
 
+// checkKept asks whether the libraries go with those that the store has.
+func (im *importer) checkKept() error {
+	all, tx := allShards(im.store.Set()), im.store.NewTx()
+	im.store.Set().Lock(all)
+	tx.Begin(all, 0, im.store.NowMs())
+	kept, _ := tx.Libraries()
+	tx.End()
+	im.store.Set().Unlock(all)
+	if len(kept) == 0 || len(im.libraries) == 0 {
+		return nil
+	}
+	return im.opt.CheckLibraries(codesOf(kept), codesOf(im.libraries), im.opt.Replace)
+}
+
+func codesOf(libraries []shard.Library) (codes [][]byte) {
+	for _, lib := range libraries {
+		codes = append(codes, lib.Code)
+	}
+	return codes
+}
+
 // note completes the report with what the reader knows.
 func (im *importer) note() {
 	r := im.reader
+	for _, lib := range im.libraries {
+		im.report.Libraries = append(im.report.Libraries, lib.Name)
+	}
 	im.report.Empty, im.report.ModuleKeys = r.EmptyKeys, r.ModuleKeys
 	im.report.Functions = append(im.report.Functions, r.Functions...)
 	im.report.Modules = append(im.report.Modules, r.Modules...)
@@ -228,7 +292,7 @@ func (im *importer) wasBefore(e *rdb.Entry) (bool, error) {
 // batchBytes is about how much is handed to the log at once.
 const batchBytes = 64 << 10
 
-// writeBase writes the ops that rebuild every key.
+// writeBase writes the ops that rebuild every library and every key.
 func (im *importer) writeBase(add func(payload []byte, ops int) error) error {
 	var c op.Commit
 	var payload []byte
@@ -259,6 +323,13 @@ func (im *importer) writeBase(add func(payload []byte, ops int) error) error {
 			payload = nil
 		}
 	}
+	for _, lib := range im.libraries {
+		shard.RebuildLibrary(&c, lib)
+		take()
+	}
+	if failed != nil {
+		return failed
+	}
 	err := im.each(func(e *rdb.Entry) error {
 		if e.DB != db {
 			db = e.DB
@@ -275,11 +346,15 @@ func (im *importer) writeBase(add func(payload []byte, ops int) error) error {
 	return err
 }
 
-// commitAll adds the keys to the store in commits of about batchBytes.
+// commitAll adds libraries and keys to the store, these in commits of about
+// batchBytes.
 func (im *importer) commitAll() error {
 	w := &committer{store: im.store, all: allShards(im.store.Set()), tx: im.store.NewTx()}
 	w.begin()
-	err := im.each(func(e *rdb.Entry) error { return w.put(e) })
+	err := w.load(im.libraries)
+	if err == nil {
+		err = im.each(func(e *rdb.Entry) error { return w.put(e) })
+	}
 	if err == nil {
 		err = w.commit()
 	}
@@ -323,6 +398,16 @@ func (w *committer) commit() error {
 func (w *committer) commitIfFull() error {
 	if len(w.tx.Commit().Bytes()) < batchBytes {
 		return nil
+	}
+	return w.commit()
+}
+
+// load keeps libraries, all in one commit.
+func (w *committer) load(libraries []shard.Library) error {
+	for _, lib := range libraries {
+		if err := w.tx.LoadLibrary(lib.Code); err != nil {
+			return err
+		}
 	}
 	return w.commit()
 }

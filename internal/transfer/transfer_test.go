@@ -1,11 +1,13 @@
 package transfer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,8 @@ import (
 	"kevy/aof"
 	"kevy/internal/ds"
 	"kevy/internal/engine"
+	"kevy/internal/rdb"
+	"kevy/internal/script"
 	"kevy/internal/vfs"
 	"kevy/shard"
 )
@@ -41,7 +45,11 @@ func options(fsys vfs.FS, dir string) engine.Options {
 	return engine.Options{FS: fsys, Dir: dir, Shards: testShards, DBs: testDBs, Fsync: aof.PolicyEverySec, Version: "test", NowMs: func() int64 { return nowMs }}
 }
 
-// fill makes n random keys in a store.
+func importOptions(fsys vfs.FS, dir, file string) ImportOptions {
+	return ImportOptions{Store: options(fsys, dir), File: file, DB: EveryDB, CheckLibraries: script.CheckLibraries}
+}
+
+// fill makes n random keys and three libraries of functions in a store.
 func fill(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int, prefix string) {
 	t.Helper()
 	opt := options(fsys, dir)
@@ -51,6 +59,16 @@ func fill(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int, prefix s
 		t.Fatal(err)
 	}
 	all, tx := allShards(e.Set()), e.NewTx()
+	e.Set().Lock(all)
+	tx.Begin(all, 0, nowMs)
+	for i := range 3 {
+		if err := tx.LoadLibrary(libraryCode(prefix+strconv.Itoa(i), rng.IntN(1000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Commit(tx)
+	e.Set().Unlock(all)
+	tx.End()
 	for i := range n {
 		e.Set().Lock(all)
 		tx.Begin(all, rng.IntN(testDBs), nowMs)
@@ -103,8 +121,8 @@ func fill(t testing.TB, rng *rand.Rand, fsys vfs.FS, dir string, n int, prefix s
 	}
 }
 
-// content opens a store and returns its digest and keys, without those that are
-// overdue.
+// content opens a store and returns its digest, which the libraries of functions
+// are part of, and its keys, without those that are overdue.
 func content(t testing.TB, fsys vfs.FS, dir string) (digest string, keys int) {
 	t.Helper()
 	d, keys, err := tryContent(fsys, dir)
@@ -133,7 +151,11 @@ func tryContent(fsys vfs.FS, dir string) (digest string, keys int, err error) {
 		}
 		return nil
 	})
-	return d.Sum().String(), keys, e.Close()
+	digest = d.Sum().String()
+	for _, lib := range snap.Libraries() {
+		digest += "\n" + string(lib.Code)
+	}
+	return digest, keys, e.Close()
 }
 
 func TestThereAndBack(t *testing.T) {
@@ -146,7 +168,7 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if int(ex.Keys) != n || ex.Expired == 0 || ex.RDBVersion != 12 || told != total || total == 0 {
+	if int(ex.Keys) != n || ex.Expired == 0 || ex.RDBVersion != 12 || told != total || total == 0 || len(ex.Libraries) != 3 {
 		t.Errorf("%+v, progress %d of %d", ex, told, total)
 	}
 	if info, err := m.Stat("dump.rdb"); err != nil || info.Size != ex.Bytes {
@@ -159,31 +181,31 @@ func TestThereAndBack(t *testing.T) {
 		t.Error("the export has changed the store")
 	}
 
-	im, err := Import(ImportOptions{Store: options(m, "new"), File: "dump.rdb", DB: EveryDB, Progress: func(d, n int64) { told, total = d, n }})
+	im, err := Import(ImportOptions{Store: options(m, "new"), File: "dump.rdb", DB: EveryDB, CheckLibraries: script.CheckLibraries, Progress: func(d, n int64) { told, total = d, n }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := content(t, m, "new"); got != want {
 		t.Error("the imported store is another one")
 	}
-	if im.Keys != ex.Keys || im.Expiring != ex.Expiring || !im.NewStore || im.Writer != "kevy test" || told != total || total != ex.Bytes {
+	if im.Keys != ex.Keys || im.Expiring != ex.Expiring || !im.NewStore || im.Writer != "kevy test" || !slices.Equal(im.Libraries, ex.Libraries) || told != total || total != ex.Bytes {
 		t.Errorf("%+v, progress %d of %d", im, told, total)
 	}
 
 	// Into a store that has keys: only on request, and then those of the file win.
-	_, err = Import(ImportOptions{Store: options(m, "new"), File: "dump.rdb", DB: EveryDB})
+	_, err = Import(importOptions(m, "new", "dump.rdb"))
 	if !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("into a store with keys: %v", err)
 	}
 	fill(t, rng, m, "other", 150, "k")
 	fill(t, rng, m, "other", 50, "others")
-	if im, err = Import(ImportOptions{Store: options(m, "other"), File: "dump.rdb", DB: EveryDB, Replace: true}); err != nil {
+	if im, err = Import(ImportOptions{Store: options(m, "other"), File: "dump.rdb", DB: EveryDB, CheckLibraries: script.CheckLibraries, Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	if im.NewStore || im.Keys != ex.Keys {
 		t.Errorf("%+v", im)
 	}
-	if _, err = Import(ImportOptions{Store: options(m, "other"), File: "dump.rdb", DB: EveryDB, Replace: true}); err != nil {
+	if _, err = Import(ImportOptions{Store: options(m, "other"), File: "dump.rdb", DB: EveryDB, CheckLibraries: script.CheckLibraries, Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	merged, keys := content(t, m, "other")
@@ -195,8 +217,8 @@ func TestThereAndBack(t *testing.T) {
 	var sum int64
 	for db := range testDBs {
 		dir := "db" + strconv.Itoa(db)
-		im, err := Import(ImportOptions{Store: options(m, dir), File: "dump.rdb", DB: db})
-		if err != nil || im.Keys == 0 || im.OtherDBs == 0 {
+		im, err := Import(ImportOptions{Store: options(m, dir), File: "dump.rdb", DB: db, CheckLibraries: script.CheckLibraries})
+		if err != nil || im.Keys == 0 || im.OtherDBs == 0 || len(im.Libraries) != 3 {
 			t.Fatal(im, err)
 		}
 		sum += im.Keys
@@ -230,7 +252,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	write("no.rdb", []byte("no such file at all"))
-	_, err = Import(ImportOptions{Store: options(m, "fresh"), File: "no.rdb", DB: EveryDB})
+	_, err = Import(importOptions(m, "fresh", "no.rdb"))
 	if err == nil || !strings.Contains(err.Error(), "no RDB file") {
 		t.Errorf("import of something else: %v", err)
 	}
@@ -239,7 +261,7 @@ func TestRefusals(t *testing.T) {
 	}
 	few := options(m, "few")
 	few.DBs = 1
-	_, err = Import(ImportOptions{Store: few, File: "dump.rdb", DB: EveryDB})
+	_, err = Import(ImportOptions{Store: few, File: "dump.rdb", DB: EveryDB, CheckLibraries: script.CheckLibraries})
 	if err == nil || !strings.Contains(err.Error(), "--databases") {
 		t.Errorf("too few databases: %v", err)
 	}
@@ -247,7 +269,7 @@ func TestRefusals(t *testing.T) {
 	// A key that is there twice, as Redis refuses it too.
 	twice := "REDIS0010\xfe\x00\x00\x01a\x01x\x00\x01b\x01x\xfe\x01\x00\x01a\x01x\xfe\x00\x00\x01a\x01x\xff\x00\x00\x00\x00\x00\x00\x00\x00"
 	write("twice.rdb", []byte(twice))
-	_, err = Import(ImportOptions{Store: options(m, "twice"), File: "twice.rdb", DB: EveryDB})
+	_, err = Import(importOptions(m, "twice", "twice.rdb"))
 	if err == nil || !strings.Contains(err.Error(), `"a" is there twice in database 0`) {
 		t.Errorf("a key twice: %v", err)
 	}
@@ -257,7 +279,7 @@ func TestRefusals(t *testing.T) {
 	for n := 1; n < len(data); n += 1 + len(data)/40 {
 		write("short.rdb", data[:n])
 		dir := "short" + strconv.Itoa(n)
-		if _, err := Import(ImportOptions{Store: options(m, dir), File: "short.rdb", DB: EveryDB}); err == nil {
+		if _, err := Import(importOptions(m, dir, "short.rdb")); err == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(data))
 		}
 		if _, err := m.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -269,10 +291,111 @@ func TestRefusals(t *testing.T) {
 		}
 		// The next import puts it right, though the directory is there.
 		if n%3 == 0 {
-			if im, err := Import(ImportOptions{Store: options(m, dir), File: "dump.rdb", DB: EveryDB}); err != nil || !im.NewStore {
+			if im, err := Import(importOptions(m, dir, "dump.rdb")); err != nil || !im.NewStore {
 				t.Fatal(im, err)
 			}
 		}
+	}
+}
+
+// TestLibrariesThatCannotBeTaken: the error names the one and says why, and the
+// store is what it was.
+func TestLibrariesThatCannotBeTaken(t *testing.T) {
+	rng := seededRand(t)
+	m := vfs.NewMem()
+	file := func(name string, codes ...[]byte) string {
+		var b bytes.Buffer
+		w := rdb.NewWriter(&b, 10)
+		for _, code := range codes {
+			w.Function(code)
+		}
+		w.Database(0, 1, 0)
+		if err := errors.Join(w.Put(0, []byte("key"), shard.Value{Text: []byte("value")}, 0), w.Close(), vfs.WriteFileAtomic(m, name, b.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	good, other := libraryCode("good", 1), libraryCode("other", 1)
+	for name, tc := range map[string]struct {
+		codes [][]byte
+		want  []string
+	}{
+		"syntax":        {[][]byte{good, []byte("#!lua name=bad\nlocal x = = 1")}, []string{`function library "bad"`, "Error compiling function", "user_function:2:"}},
+		"no functions":  {[][]byte{good, []byte("#!lua name=bad\nreturn 1")}, []string{`function library "bad"`, "No functions registered"}},
+		"fails":         {[][]byte{good, []byte("#!lua name=bad\nredis.call('PING')")}, []string{`function library "bad"`, "Error registering functions"}},
+		"loops":         {[][]byte{good, []byte("#!lua name=bad\nwhile true do end")}, []string{`function library "bad"`, "FUNCTION LOAD timeout"}},
+		"no name":       {[][]byte{good, []byte("#!lua\nreturn 1")}, []string{`function library "without a name"`, "Library name was not given"}},
+		"no line":       {[][]byte{[]byte("return 1"), good}, []string{`function library "without a name"`, "Missing library metadata"}},
+		"engine":        {[][]byte{[]byte("#!js name=bad\nreturn 1"), good}, []string{`function library "bad"`, "Engine 'js' not found"}},
+		"twice":         {[][]byte{good, good}, []string{`function library "good"`, "Library good already exists"}},
+		"same function": {[][]byte{good, bytes.Replace(other, []byte("f_other"), []byte("F_good"), 1)}, []string{`function library "other"`, "Function F_good already exists"}},
+	} {
+		in := file(name+".rdb", tc.codes...)
+		_, err := Import(importOptions(m, "none", in))
+		for _, want := range append(tc.want, in, "--leave-out functions") {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in: %v", name, want, err)
+			}
+		}
+		if _, err := m.Stat("none"); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%s: a directory was made: %v", name, err)
+		}
+		opt := importOptions(m, "left out "+name, in)
+		opt.LeaveOut.Functions = true
+		if r, err := Import(opt); err != nil || r.Keys != 1 || len(r.Libraries) != 0 || len(r.Functions) == 0 {
+			t.Errorf("%s, without functions: %+v %v", name, r, err)
+		}
+	}
+
+	// What the store has is in the way.
+	fill(t, rng, m, "data", 5, "k")
+	before, _ := content(t, m, "data")
+	clash := file("clash.rdb", good, bytes.Replace(other, []byte("f_other"), []byte("f_k1"), 1))
+	opt := importOptions(m, "data", clash)
+	opt.Replace = true
+	if _, err := Import(opt); err == nil || !strings.Contains(err.Error(), `function library "other": Function f_k1 already exists`) {
+		t.Errorf("a function that the store has in another library: %v", err)
+	}
+	if after, _ := content(t, m, "data"); after != before { // and it is served
+		t.Error("a refused import has changed the store")
+	}
+	replaced := file("replaced.rdb", good, libraryCode("k1", 5555))
+	opt.File = replaced
+	if r, err := Import(opt); err != nil || !slices.Equal(r.Libraries, []string{"good", "k1"}) {
+		t.Errorf("%+v %v", r, err)
+	}
+	after, _ := content(t, m, "data")
+	if n := strings.Count(after, "#!lua"); n != 4 || !strings.Contains(after, "return 5555 end") {
+		t.Errorf("the store has %d libraries: %s", n, after)
+	}
+
+	// A store with libraries and no key takes a file, but not a library's place.
+	file("only.rdb", good)
+	m2 := options(m, "only")
+	m2.Offline = true
+	e, err := engine.Open(m2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, tx := allShards(e.Set()), e.NewTx()
+	e.Set().Lock(all)
+	tx.Begin(all, 0, nowMs)
+	if err := tx.LoadLibrary(libraryCode("good", 7)); err != nil {
+		t.Fatal(err)
+	}
+	e.Commit(tx)
+	e.Set().Unlock(all)
+	tx.End()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opt = importOptions(m, "only", "only.rdb")
+	if _, err := Import(opt); err == nil || !strings.Contains(err.Error(), "Library good already exists") || !strings.Contains(err.Error(), "--replace") {
+		t.Errorf("a library that is there: %v", err)
+	}
+	opt.Replace = true
+	if r, err := Import(opt); err != nil || len(r.Libraries) != 1 {
+		t.Errorf("%+v %v", r, err)
 	}
 }
 
@@ -311,7 +434,7 @@ func TestCrashes(t *testing.T) {
 	for _, dir := range []string{"new", "store"} {
 		t.Run("import into "+dir, func(t *testing.T) {
 			run := func(m *vfs.Mem) error {
-				_, err := Import(ImportOptions{Store: options(m, dir), File: "dump.rdb", DB: EveryDB, Replace: dir == "store"})
+				_, err := Import(ImportOptions{Store: options(m, dir), File: "dump.rdb", DB: EveryDB, CheckLibraries: script.CheckLibraries, Replace: dir == "store"})
 				return err
 			}
 			whole := base.Clone()

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,6 +74,72 @@ func TestRDBThereAndBack(t *testing.T) {
 	transferRun(t, &im2, "import", exported, "--dir", store2)
 	if im2.Keys != im.Keys || im2.Expiring != im.Expiring {
 		t.Errorf("the second import: %+v, the first: %+v", im2, im)
+	}
+}
+
+// TestFunctionsThereAndBack lets redis-server save libraries of functions and keys:
+// they work in a store that the file was imported into, and, with what was changed
+// there, in a redis-server that starts from its export.
+func TestFunctionsThereAndBack(t *testing.T) {
+	dir := t.TempDir()
+	inMemory := []string{"--appendonly", "no"}
+	first := process.Start(t, process.Oracle(t), process.Config{Dir: filepath.Join(dir, "first"), Args: inMemory})
+	c := first.Conn(t)
+	do(t, c, "FUNCTION", "LOAD", "#!lua name=counters\nlocal function add(keys, args) return redis.call('INCRBY', keys[1], args[1]) end\n"+
+		"redis.register_function('add', add)\nredis.register_function{function_name='get', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}")
+	do(t, c, "FUNCTION", "LOAD", "#!lua name=words\nredis.register_function('hello', function() return 'hello from redis-server' end)")
+	do(t, c, "FUNCTION", "LOAD", "#!lua name=unwanted\nredis.register_function('unwanted', function() return 1 end)")
+	do(t, c, "SET", "n", "5")
+	do(t, c, "SAVE")
+	first.Kill()
+
+	store, exported := filepath.Join(dir, "store"), filepath.Join(dir, "exported.rdb")
+	var im transfer.ImportReport
+	transferRun(t, &im, "import", filepath.Join(first.Dir, "dump.rdb"), "--dir", store)
+	slices.Sort(im.Libraries) // redis-server has them in no order
+	if im.Keys != 1 || strings.Join(im.Libraries, " ") != "counters unwanted words" {
+		t.Errorf("import: %+v", im)
+	}
+	// From the base of the import, then with a log behind it, then from a base anew.
+	for round, want := range []string{"15", "25", "35"} {
+		s := process.Start(t, process.Subject(t), process.Config{Dir: store})
+		c := s.Conn(t)
+		if got := do(t, c, "FCALL", "add", "1", "n", "10").String(); !strings.Contains(got, want) {
+			t.Errorf("round %d: FCALL answers %s, want %s", round, got, want)
+		}
+		switch round {
+		case 0:
+			do(t, c, "FUNCTION", "DELETE", "unwanted")
+			do(t, c, "FUNCTION", "LOAD", "REPLACE", "#!lua name=words\nredis.register_function('hello', function() return 'hello from kevy' end)")
+		case 1:
+			do(t, c, "BGREWRITEAOF")
+			for deadline := time.Now().Add(time.Minute); !strings.Contains(do(t, c, "INFO", "persistence").String(), "aof_rewrite_in_progress:0"); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the rewrite does not end")
+				}
+			}
+		}
+		s.Stop(t)
+		var ex transfer.ExportReport
+		transferRun(t, &ex, "export", exported, "--dir", store)
+		if ex.Keys != 1 || strings.Join(ex.Libraries, " ") != "counters words" {
+			t.Errorf("round %d: export: %+v", round, ex)
+		}
+		back := t.TempDir()
+		if err := os.Link(exported, filepath.Join(back, "dump.rdb")); err != nil {
+			t.Fatal(err)
+		}
+		second := process.Start(t, process.Oracle(t), process.Config{Dir: back, Args: inMemory})
+		c = second.Conn(t)
+		for _, step := range [][]string{{"FCALL hello 0", "hello from kevy"}, {"FCALL_RO get 1 n", want}, {"FCALL add 1 n 1", strconv.Itoa(10*round + 16)}} {
+			if got := do(t, c, strings.Fields(step[0])...).String(); !strings.Contains(got, step[1]) {
+				t.Errorf("round %d: redis-server answers %s to %s, want %s", round, got, step[0], step[1])
+			}
+		}
+		if r, _ := c.Do("FCALL", "unwanted", "0"); r.Kind != wire.Error {
+			t.Errorf("round %d: a library that was deleted answers %s", round, r)
+		}
+		second.Kill()
 	}
 }
 
