@@ -26,14 +26,14 @@ var aclFamily = family{
 		{"ACL GENPASS", 1, func(g *Generator) [][]byte {
 			return join("ACL", "GENPASS", g.maybe(70, g.oneOf("1", "5", "4096", "0", "-1", "4097", "x")))
 		}, true, false},
-		{"ACL LOG", 1, func(g *Generator) [][]byte { return join("ACL", "LOG", g.oneOf("RESET", "reset", "0", "-1", "x")) }, true, false},
+		{"ACL LOG", 1, func(g *Generator) [][]byte {
+			return join("ACL", "LOG", g.maybe(80, g.oneOf("RESET", "reset", "0", "-1", "x", "1", "3", "20")))
+		}, true, false},
 		{"ACL SAVE", 1, func(*Generator) [][]byte { return cmd("ACL", "SAVE") }, true, false},
 		{"ACL LOAD", 1, func(*Generator) [][]byte { return cmd("ACL", "LOAD") }, true, false},
 	},
-	modes: map[string]mode{"ACL GENPASS": shape},
+	modes: map[string]mode{"ACL GENPASS": shape, "ACL LOG": refusals},
 	avoid: map[string]func(*Generator, [][]byte) bool{
-		// A user of another name would be there for what ran before, too.
-		"ACL LOG": func(_ *Generator, args [][]byte) bool { return len(args) != 3 },
 		"ACL CAT": func(_ *Generator, args [][]byte) bool { return len(args) > 2 && string(args[2]) != "nosuch" },
 	},
 }

@@ -4,10 +4,10 @@ import "strings"
 
 var connectionFamily = family{
 	makers: []maker{
-		{"MULTI", 5, func(g *Generator) [][]byte { return join("MULTI") }, false, false},
+		{"MULTI", 5, func(g *Generator) [][]byte { return join("MULTI") }, true, false},
 		{"EXEC", 1, func(g *Generator) [][]byte { return join("EXEC") }, true, false},
 		{"DISCARD", 1, func(g *Generator) [][]byte { return join("DISCARD") }, true, false},
-		{"WATCH", 3, func(g *Generator) [][]byte { return join("WATCH", g.times(1, 3, g.anyKey)) }, false, false},
+		{"WATCH", 3, func(g *Generator) [][]byte { return join("WATCH", g.times(1, 3, g.anyKey)) }, true, false},
 		{"UNWATCH", 1, func(g *Generator) [][]byte { return join("UNWATCH") }, true, false},
 		{"SELECT", 4, func(g *Generator) [][]byte { return join("SELECT", g.database()) }, true, false},
 		{"SWAPDB", 1, func(g *Generator) [][]byte { return join("SWAPDB", g.database(), g.database()) }, true, false},

@@ -2,34 +2,43 @@ package oracle
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
 	"strconv"
+	"strings"
 )
 
-// scriptFamily runs other commands from scripts. What Lua itself does is compared beside it. Which scripts are
-// known depends on when a server was started, so none is asked for by the digest of one that was run.
+// scriptFamily runs other commands from scripts. What Lua itself does is compared beside it.
 var scriptFamily = family{
 	makers: []maker{
-		{"EVAL", 6, makeEval("EVAL"), true, true},
-		{"EVAL_RO", 2, makeEval("EVAL_RO"), true, true},
+		{"EVAL", 6, makeEval("EVAL", source), true, true},
+		{"EVAL_RO", 2, makeEval("EVAL_RO", source), true, true},
 		{"EVALSHA", 2, func(g *Generator) [][]byte {
+			if g.p(80) {
+				return makeEval("EVALSHA", digest)(g)
+			}
 			return join("EVALSHA", g.oneOf("ffffffffffffffffffffffffffffffffffffffff", "a", ""), g.oneOf("0", "1", "x"), g.maybe(30, g.key('s')))
 		}, true, false},
-		{"EVALSHA_RO", 1, func(g *Generator) [][]byte { return join("EVALSHA_RO", g.oneOf("a", ""), "0") }, true, false},
+		{"EVALSHA_RO", 2, makeEval("EVALSHA_RO", digest), true, false},
 		{"SCRIPT LOAD", 1, func(g *Generator) [][]byte { return join("SCRIPT", "LOAD", g.oneOf(scripts...)) }, true, false},
 		{"SCRIPT EXISTS", 1, func(g *Generator) [][]byte {
-			return join("SCRIPT", "EXISTS", g.oneOf("ffffffffffffffffffffffffffffffffffffffff", "a", ""))
+			return join("SCRIPT", "EXISTS", g.oneOf("ffffffffffffffffffffffffffffffffffffffff", "a", "", digest(g.oneOf(scripts...))))
 		}, true, false},
 		{"SCRIPT FLUSH", 1, func(g *Generator) [][]byte {
-			return join("SCRIPT", "FLUSH", g.maybe(50, g.oneOf("SYNC", "ASYNC", "x")))
+			// Seldom, so that digests find a script.
+			if g.p(75) {
+				return join("SCRIPT", "FLUSH", g.oneOf("x", "0", ""))
+			}
+			return join("SCRIPT", "FLUSH", g.maybe(50, g.oneOf("SYNC", "ASYNC")))
 		}, true, false},
 		{"SCRIPT KILL", 1, func(g *Generator) [][]byte { return join("SCRIPT", "KILL", g.maybe(10, "x")) }, true, false},
 		{"FCALL", 2, func(g *Generator) [][]byte {
 			return join("FCALL", g.oneOf("f1", "f2", "nosuch"), "2", g.anyKey(), g.anyKey(), g.value())
 		}, true, true},
-		{"FCALL_RO", 1, func(g *Generator) [][]byte {
+		{"FCALL_RO", 2, func(g *Generator) [][]byte {
 			return join("FCALL_RO", g.oneOf("f1", "f2", "nosuch"), "1", g.anyKey())
 		}, true, true},
-		{"FUNCTION LOAD", 2, func(g *Generator) [][]byte {
+		{"FUNCTION LOAD", 4, func(g *Generator) [][]byte {
 			return join("FUNCTION", "LOAD", g.maybe(60, "REPLACE"), g.oneOf(libraries...))
 		}, true, false},
 		{"FUNCTION DELETE", 1, func(g *Generator) [][]byte { return join("FUNCTION", "DELETE", g.oneOf("l1", "l2", "x")) }, true, false},
@@ -42,7 +51,7 @@ var scriptFamily = family{
 		{"FUNCTION STATS", 1, func(g *Generator) [][]byte { return join("FUNCTION", "STATS") }, true, false},
 		{"FUNCTION KILL", 1, func(g *Generator) [][]byte { return join("FUNCTION", "KILL", g.maybe(10, "x")) }, true, false},
 		{"FUNCTION RESTORE", 1, func(g *Generator) [][]byte {
-			return join("FUNCTION", "RESTORE", g.oneOf("", "x", "\n\x00"), g.maybe(50, g.oneOf("FLUSH", "APPEND", "REPLACE", "x")))
+			return join("FUNCTION", "RESTORE", g.oneOf("", "x", "\n\x00", libraryDumps[0], libraryDumps[1], libraryDumps[1]+"x"), g.maybe(50, g.oneOf("FLUSH", "APPEND", "REPLACE", "x")))
 		}, true, false},
 	},
 	avoid: map[string]func(*Generator, [][]byte) bool{
@@ -55,14 +64,14 @@ func hasNUL(_ *Generator, args [][]byte) bool { return bytes.IndexByte(bytes.Joi
 
 // scripts call commands on the keys that they get, in several steps, some of which fail halfway.
 var scripts = []string{
-	"return redis.call('get', KEYS[1])",
 	"redis.call('append', KEYS[1], ARGV[1]) return redis.call('strlen', KEYS[1])",
 	"redis.call('set', KEYS[1], ARGV[1]) return redis.call('incr', KEYS[1])",
 	"local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('expire', KEYS[1], 100000) end return n",
 	"redis.call('rpush', KEYS[1], ARGV[1], 'x') return redis.call('lrange', KEYS[1], 0, -1)",
 	"redis.call('lpush', KEYS[1], ARGV[1]) redis.call('rename', KEYS[1], KEYS[2]) return redis.call('type', KEYS[2])",
 	"local r = redis.pcall('hincrby', KEYS[1], 'f', 2) redis.call('set', KEYS[2], 'x') return r",
-	"redis.call('select', 1) redis.call('set', KEYS[1], ARGV[1]) return redis.call('dbsize')",
+	// KEYS ends what is overdue, which DBSIZE counts in redis-server.
+	"redis.call('select', 1) redis.call('set', KEYS[1], ARGV[1]) redis.call('keys', '*') return redis.call('dbsize')",
 	"redis.call('zadd', KEYS[1], 1, ARGV[1], 2, 'b') return redis.call('zrange', KEYS[1], 0, -1)",
 	"redis.call('sadd', KEYS[1], ARGV[1]) redis.call('del', KEYS[1], KEYS[2]) return redis.call('exists', KEYS[1], KEYS[2])",
 	"return redis.call('blpop', KEYS[1], KEYS[2], 0)",
@@ -71,13 +80,31 @@ var scripts = []string{
 	"#!lua\nreturn redis.call('copy', KEYS[1], KEYS[2])",
 }
 
-func makeEval(name string) func(g *Generator) [][]byte {
+// readers are scripts that may run where nothing may write.
+var readers = []string{
+	"return redis.call('get', KEYS[1])",
+	"return {redis.call('type', KEYS[1]), redis.call('exists', KEYS[1], KEYS[2]), redis.pcall('strlen', KEYS[2])}",
+	"#!lua flags=no-writes\nreturn redis.call('object', 'encoding', KEYS[1])",
+}
+
+func source(script string) string { return script }
+
+func digest(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}
+
+func makeEval(name string, known func(script string) string) func(g *Generator) [][]byte {
 	return func(g *Generator) [][]byte {
+		script := g.oneOf(scripts...)
+		if g.p(20) || strings.HasSuffix(name, "_RO") && g.p(50) {
+			script = g.oneOf(readers...)
+		}
 		keys := []string{g.anyKey(), g.anyKey()}
 		if g.p(50) {
 			keys = []string{g.key('s'), g.key('s')}
 		}
-		return join(name, g.oneOf(scripts...), strconv.Itoa(len(keys)), keys, g.value())
+		return join(name, known(script), strconv.Itoa(len(keys)), keys, g.value())
 	}
 }
 
@@ -87,4 +114,10 @@ var libraries = []string{
 	"#!lua name=l1\nredis.register_function('f2', function(keys) return redis.call('del', keys[1]) end)",
 	"#!lua name=l2\nredis.register_function{function_name='f2', callback=function(keys) return redis.call('type', keys[1]) end, flags={'no-writes'}}",
 	"#!lua name=l2\nreturn 1",
+}
+
+// libraryDumps are the first library and the third, as FUNCTION DUMP of redis-server 7.0.15 answers each.
+var libraryDumps = []string{
+	"\xf5\xc3@t@\x91\x1f#!lua name=l1\x0aredis.register_fun\x0bction('f1', \xe0\x00\x0e\x0bkeys, args) \x802\x0bcall('append )@ \x02[1]\x80# \x08@&\x03turn\xe0\x04-\x05strlen\xe0\x01-\x01)  <\x00)\x0a\x00]5\xb8\x85@)\xbe\xa1",
+	"\xf5\xc3@~@\x8e\x1f#!lua name=l2\x0aredis.register_fun\x05ction{\xc0\x08\x00_`(\x0e'f2', callback=\xc0\x1c\x0c(keys) return \x06@J@$\x05('type 1@\x1f\x1d[1]) end, flags={'no-writes'}}\x0a\x00Oo\x997\x9aq\xba\xf1",
 }

@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,6 +32,9 @@ var serverFamily = family{
 			}))
 		}, true, false},
 		{"CONFIG SET", 1, func(g *Generator) [][]byte {
+			if g.p(25) {
+				return cmd(append([]string{"CONFIG", "SET"}, strings.Fields(g.oneOf(sameSettings...))...)...)
+			}
 			return join("CONFIG", "SET", g.times(1, 2, func() string {
 				return g.oneOf("hash-max-listpack-entries", "zset-max-ziplist-value", "timeout", "nosuch", "databases", "5")
 			}), g.oneOf("-1", "abc", "x1"))
@@ -66,8 +71,9 @@ var serverFamily = family{
 	modes: map[string]mode{
 		"COMMAND COUNT": shape, "COMMAND DOCS": shape, "COMMAND LIST": unordered, "CONFIG GET": unorderedPairs,
 		"SLOWLOG GET": shape, "SLOWLOG LEN": shape, "LATENCY DOCTOR": shape, "LATENCY HISTOGRAM": shape,
-		"INFO": shape, "TIME": shape, "LASTSAVE": shape, "MEMORY USAGE": shape,
+		"INFO": shape, "TIME": shape, "LASTSAVE": shape, "MEMORY USAGE": measure,
 	},
+	specials: map[string]special{"MEMORY USAGE": {run: measureKey, queued: true}},
 	avoid: map[string]func(*Generator, [][]byte) bool{
 		// Everything: what the servers have in common is not all that each has.
 		"COMMAND LIST":    func(_ *Generator, args [][]byte) bool { return len(args) == 2 || has(args, "*") },
@@ -76,12 +82,20 @@ var serverFamily = family{
 		"COMMAND GETKEYS": avoidInner, "COMMAND GETKEYSANDFLAGS": avoidInner,
 		"COMMAND":    func(_ *Generator, args [][]byte) bool { return len(args) == 1 },
 		"CONFIG GET": func(_ *Generator, args [][]byte) bool { return has(args, "*") },
-		// Only what cannot succeed, and no empty value, which 7.0 takes for 0 bytes.
+		// Only what cannot succeed or changes nothing, and no empty value, which 7.0 takes for 0 bytes.
 		"CONFIG SET": func(_ *Generator, args [][]byte) bool {
+			if len(args) > 2 && slices.Contains(sameSettings, string(bytes.Join(args[2:], []byte(" ")))) {
+				return false
+			}
 			return has(args, "") || !has(args, "-1") && !has(args, "abc") && !has(args, "x1")
 		},
 		"DEBUG SLEEP": func(_ *Generator, args [][]byte) bool { return len(args) != 3 || string(args[2]) != "0" },
 	},
+}
+
+// sameSettings are settings with the values that both servers start with.
+var sameSettings = []string{
+	"timeout 0", "set-max-intset-entries 512", "SLOWLOG-MAX-LEN 128", "hash-max-ziplist-value 64", "list-max-listpack-size -2", "timeout 0 slowlog-max-len 128",
 }
 
 // plainCommands are commands of which both servers say the same: no containers, whose subcommands differ, and
@@ -96,8 +110,12 @@ func avoidInner(g *Generator, args [][]byte) bool {
 	if len(args) < 3 {
 		return false
 	}
-	avoid := g.cat.avoid[name(args[2:])]
-	return avoid != nil && avoid(g, args[2:])
+	inner := args[2:]
+	if n := name(inner); (n == "ZRANK" || n == "ZREVRANK") && len(inner) > 3 && !g.opt.Newer {
+		return true // of any length the command is one of 7.2
+	}
+	avoid := g.cat.avoid[name(inner)]
+	return avoid != nil && avoid(g, inner)
 }
 
 func has(args [][]byte, word string) bool {

@@ -81,6 +81,25 @@ func (g *Generator) Next() Step {
 	}
 }
 
+// Malformed makes one step of each command with too few arguments, or with too many, on the first connection: what
+// makes sure that every command fails in a long run, where chance would only make it likely.
+func (g *Generator) Malformed(tooMany bool) []Step {
+	var steps []Step
+	for _, n := range Names(g.opt.Newer) {
+		if len(g.opt.Names) > 0 && !slices.Contains(g.opt.Names, n) {
+			continue
+		}
+		args := cmd(strings.Fields(n)...)
+		if tooMany {
+			args = append(g.cat.byName[n].make(g), cmd("x", "y", "z", "x")...)
+		}
+		if avoid := g.cat.avoid[name(args)]; avoid == nil || !avoid(g, args) {
+			steps = append(steps, Step{Args: args})
+		}
+	}
+	return steps
+}
+
 func (g *Generator) pick(c *connState) maker {
 	if c.inMulti && g.p(25) {
 		if g.p(15) {

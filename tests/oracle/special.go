@@ -19,6 +19,26 @@ func countKeys(p *Pair, s Step, at int) (*Difference, error) {
 	return diff, err
 }
 
+// measureKey runs MEMORY USAGE after a look at the key: one that is overdue and still there has a size in one server
+// and none in the other.
+func measureKey(p *Pair, s Step, at int) (*Difference, error) {
+	if len(s.Args) > 2 {
+		for _, sd := range []*side{&p.oracle, &p.server} {
+			if err := sd.selectDB(p.state[s.Conn].db); err != nil {
+				return nil, err
+			}
+			if _, err := sd.admin.Do("EXISTS", string(s.Args[2])); err != nil {
+				return nil, err
+			}
+		}
+	}
+	want, got, diff, err := p.runOne(s, at)
+	if diff == nil && err == nil && want.IsNil() != got.IsNil() {
+		diff = &Difference{Index: at, Step: s, What: name(s.Args), Want: want.String(), Got: got.String()}
+	}
+	return diff, err
+}
+
 func (p *Pair) touchAll(db int) error {
 	for _, sd := range []*side{&p.oracle, &p.server} {
 		if _, err := sd.scanAll(sd.admin, cmd("SCAN", "0", "COUNT", "1000"), db); err != nil {
