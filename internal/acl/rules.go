@@ -3,7 +3,6 @@ package acl
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"slices"
 	"strings"
 
@@ -32,16 +31,16 @@ const (
 	MaxUsers = 1 << 16
 )
 
-// The errors of a rule, in Redis's words.
+// The errors of a rule, in Redis's words. They stand within a reply: none has a code.
 var (
-	errUnknown  = errors.New("Unknown command or category name in ACL")
-	errSyntax   = errors.New("Syntax error")
-	errAllKeys  = errors.New("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns")
-	errAllChans = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels")
-	errNoPass   = errors.New("The password you are trying to remove from the user does not exist")
-	errBadHash  = errors.New("The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters")
-	errFirstArg = errors.New("Allowing first-arg of a subcommand is not supported")
-	errTooMany  = errors.New("A user can not have that many rules of this kind")
+	errUnknown  = &resp.Error{Text: "Unknown command or category name in ACL"}
+	errSyntax   = &resp.Error{Text: "Syntax error"}
+	errAllKeys  = &resp.Error{Text: "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"}
+	errAllChans = &resp.Error{Text: "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels"}
+	errNoPass   = &resp.Error{Text: "The password you are trying to remove from the user does not exist"}
+	errBadHash  = &resp.Error{Text: "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"}
+	errFirstArg = &resp.Error{Text: "Allowing first-arg of a subcommand is not supported"}
+	errTooMany  = &resp.Error{Text: "A user can not have that many rules of this kind"}
 )
 
 // sameWord compares as C's strcasecmp does.

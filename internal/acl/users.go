@@ -3,7 +3,6 @@ package acl
 import (
 	"cmp"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -249,8 +248,6 @@ type Line struct {
 	Words  []string
 }
 
-var errDuplicate = errors.New("Duplicate user found. A user can only be defined once in config files")
-
 // Define makes the users of a configuration, before anybody is served. disabled
 // is called with each that nobody can log in as.
 func (us *Users) Define(lines []Line, disabled func(name string)) error {
@@ -264,7 +261,7 @@ func (us *Users) Define(lines []Line, disabled func(name string)) error {
 			return fmt.Errorf("%s: %s", line.Origin, err.Text)
 		}
 		if seen[name] {
-			return fmt.Errorf("%s: Error in user declaration '%s': %w", line.Origin, name, errDuplicate)
+			return fmt.Errorf("%s: Error in user declaration '%s': Duplicate user found. A user can only be defined once in config files", line.Origin, name)
 		}
 		seen[name] = true
 		rules := line.Words[1:]

@@ -1,12 +1,13 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
 	"strings"
+
+	"kevy/resp"
 )
 
 // Table finds commands by name.
@@ -36,8 +37,8 @@ func NewTable(families ...[]*Spec) *Table {
 
 // The errors of Rename, in Redis's words.
 var (
-	ErrNoSuchCommand = errors.New("No such command in rename-command")
-	ErrNameTaken     = errors.New("Target command name already exists")
+	ErrNoSuchCommand = &resp.Error{Text: "No such command in rename-command"}
+	ErrNameTaken     = &resp.Error{Text: "Target command name already exists"}
 	ErrLongName      = fmt.Errorf("a command's name has at most %d bytes", maxNameBytes)
 )
 

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -80,8 +79,8 @@ func (r *runningScript) writes() bool {
 }
 
 var (
-	errScriptKilled = errors.New("Script killed by user with SCRIPT KILL.")
-	errScriptHalted = errors.New("The server ends.")
+	errScriptKilled = &resp.Error{Code: "ERR", Text: "Script killed by user with SCRIPT KILL."}
+	errScriptHalted = &resp.Error{Code: "ERR", Text: "The server ends."}
 )
 
 // tick says why the script has to end.

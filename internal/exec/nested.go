@@ -114,7 +114,7 @@ func (n *nested) refused(spec *command.Spec, args [][]byte) *resp.Error {
 			return misconf(err)
 		}
 		if !n.run.writes() {
-			return resp.Errorf("ERR", "%s", errScriptKilled)
+			return errScriptKilled
 		}
 	}
 	return nil

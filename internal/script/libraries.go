@@ -2,7 +2,6 @@ package script
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -161,7 +160,7 @@ func (f *Family) build(code []byte) (*library, *resp.Error) {
 	if l.state == nil {
 		l.state = lualib.NewFunctions()
 	}
-	loaded, failed := l.state.Load(program, &loader{f.runner, time.Now().Add(loadTimeout)}, func(fn *lualib.Function) error {
+	loaded, failed := l.state.Load(program, &loader{f.runner, time.Now().Add(loadTimeout)}, func(fn *lualib.Function) *resp.Error {
 		if !validName(fn.Name) {
 			return errName
 		}
@@ -182,8 +181,8 @@ func (f *Family) build(code []byte) (*library, *resp.Error) {
 }
 
 var (
-	errName = fmt.Errorf("Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
-	errFlag = fmt.Errorf("unknown flag given")
+	errName = resp.Errorf("ERR", "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
+	errFlag = resp.Errorf("ERR", "unknown flag given")
 )
 
 func flagsNamed(names []string) (flags Flags, ok bool) {
@@ -235,7 +234,7 @@ func libraryHead(code []byte) (name string, body []byte, _ *resp.Error) {
 	case !named:
 		return "", nil, resp.Errorf("ERR", "Library name was not given")
 	case !validName(name):
-		return "", nil, &resp.Error{Code: "ERR", Text: errName.Error()}
+		return "", nil, errName
 	case !strings.EqualFold(parts[0], "#!lua"):
 		return "", nil, resp.Errorf("ERR", "Engine '%s' not found", parts[0][2:])
 	}
@@ -260,7 +259,7 @@ func (l *loader) Tick() error {
 	return nil
 }
 
-var errLoadTimeout = errors.New("FUNCTION LOAD timeout")
+var errLoadTimeout = resp.Errorf("ERR", "FUNCTION LOAD timeout")
 
 // Counts returns how many libraries and functions there are.
 func (f *Family) Counts() (libs, functions int64) {

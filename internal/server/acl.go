@@ -37,10 +37,11 @@ func (s *Server) openUsers(table *command.Table) error {
 	if err != nil || !s.HasUserFile() {
 		return err
 	}
-	text, err := s.readUserFile()
-	if err == nil {
-		_, err = s.users.Load(cfg.ACLFile.Load(), text)
+	text, refused := s.readUserFile()
+	if refused != nil {
+		return errors.New(refused.Text)
 	}
+	_, err = s.users.Load(cfg.ACLFile.Load(), text)
 	return err
 }
 
@@ -172,9 +173,9 @@ func (s *Server) endClients(by command.Session, gone []*acl.User) {
 func (s *Server) LoadUsers(c command.Session) *resp.Error {
 	s.userFile.Lock()
 	defer s.userFile.Unlock()
-	text, err := s.readUserFile()
-	if err != nil {
-		return resp.Errorf("ERR", "%s", err)
+	text, refused := s.readUserFile()
+	if refused != nil {
+		return refused
 	}
 	gone, err := s.users.Load(s.cfg.ACLFile.Load(), text)
 	if err != nil {
@@ -184,9 +185,9 @@ func (s *Server) LoadUsers(c command.Session) *resp.Error {
 	return nil
 }
 
-func (s *Server) readUserFile() (string, error) {
+func (s *Server) readUserFile() (string, *resp.Error) {
 	name := s.cfg.ACLFile.Load()
-	fail := func(err error) (string, error) {
+	fail := func(err error) (string, *resp.Error) {
 		var path *os.PathError
 		if errors.As(err, &path) {
 			err = path.Err
@@ -195,7 +196,7 @@ func (s *Server) readUserFile() (string, error) {
 		if len(text) > 0 {
 			text = strings.ToUpper(text[:1]) + text[1:] // as C's strerror has it
 		}
-		return "", fmt.Errorf("Error loading ACLs, opening file '%s': %s", name, text)
+		return "", resp.Errorf("ERR", "Error loading ACLs, opening file '%s': %s", name, text)
 	}
 	f, err := os.Open(s.cfg.Path(name))
 	if err != nil {

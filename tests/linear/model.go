@@ -137,13 +137,6 @@ func orNil(text string, ok bool) string {
 
 func integer(n int) string { return ":" + strconv.Itoa(n) }
 
-func flag(is bool) string {
-	if is {
-		return ":1"
-	}
-	return ":0"
-}
-
 func array(open, end string, elems []string) string {
 	quoted := make([]string, len(elems))
 	for i, e := range elems {

@@ -2,7 +2,6 @@ package lua_test
 
 import (
 	"flag"
-	"fmt"
 	"testing"
 
 	"kevy/tests/inprocess"
@@ -44,7 +43,7 @@ func TestCommands(t *testing.T) {
 					s.Ours = got
 				}
 				if got == want {
-					t.Error(fmt.Sprintf("%s\nthere is no difference any more: %q", s.Source, got))
+					t.Errorf("%s\nthere is no difference any more: %q", s.Source, got)
 				}
 				want = s.Ours
 			}

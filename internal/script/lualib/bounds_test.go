@@ -1,7 +1,6 @@
 package lualib_test
 
 import (
-	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -98,7 +97,7 @@ type stopper struct {
 	after int
 }
 
-var errStopped = errors.New("Script killed by user with SCRIPT KILL...")
+var errStopped = &resp.Error{Code: "ERR", Text: "Script killed by user with SCRIPT KILL."}
 
 func (h *stopper) Tick() error {
 	h.after--

@@ -22,7 +22,7 @@ type Function struct {
 // loading is a library that is being loaded.
 type loading struct {
 	functions []*Function
-	accept    func(f *Function) error
+	accept    func(f *Function) *resp.Error
 }
 
 // NewFunctions returns a state for libraries of functions.
@@ -62,7 +62,7 @@ func (s *State) show(t *lua.LTable) {
 // library sees little but redis.register_function and redis.log while it is loaded.
 // p is of CompileLibrary and is loaded once.
 // The error is as a client is to see it behind what its command says.
-func (s *State) Load(p *Program, h Host, accept func(f *Function) error) ([]*Function, error) {
+func (s *State) Load(p *Program, h Host, accept func(f *Function) *resp.Error) ([]*Function, error) {
 	s.loading = &loading{accept: accept}
 	s.show(s.loadGlobals)
 	defer func() {
@@ -122,7 +122,7 @@ func redisRegister(l *lua.LState) int {
 		}
 	}
 	if err := s.loading.accept(f); err != nil {
-		return refuse(l, err.Error())
+		return refuse(l, err.Text)
 	}
 	s.loading.functions = append(s.loading.functions, f)
 	return 0

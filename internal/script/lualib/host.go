@@ -24,6 +24,6 @@ type Host interface {
 	Permitted(args [][]byte) (allowed, known bool)
 	// Tick is asked again and again while a script runs, every TickInstructions
 	// instructions and by what takes long within one. An error ends the script,
-	// whatever it protects itself with, and its text is the script's error.
+	// whatever it protects itself with, and is what the client gets: its code and text.
 	Tick() error
 }

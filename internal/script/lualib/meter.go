@@ -2,12 +2,13 @@ package lualib
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"runtime/metrics"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"kevy/resp"
 )
 
 const (
@@ -26,7 +27,9 @@ const (
 	MaxMemoryBytes = 1 << 30
 )
 
-var errMemory = errors.New("not enough memory")
+const memoryText = "not enough memory"
+
+var errMemory = &resp.Error{Code: "ERR", Text: memoryText}
 
 // meter is the context that gopher-lua looks at before each instruction of a
 // thread. Its Done counts them and is a channel that blocks for ever, nil, until
@@ -123,7 +126,7 @@ func (s *State) take(l *lua.LState, bytes int) {
 		return
 	}
 	if uint64(bytes) > s.watch.maxBytes || !s.fits(uint64(bytes)) {
-		raise(l, lua.LString(errMemory.Error()))
+		raise(l, lua.LString(memoryText))
 	}
 	s.watch.untold = 0
 }

@@ -161,7 +161,7 @@ func machineError(message string, at site) string {
 
 // endError is the error of a script that the host or the memory ends.
 func (s *State) endError() lua.LValue {
-	return errorTable("ERR " + s.ending.Error())
+	return errorTable(s.ending.Error())
 }
 
 // errorTable is an error as redis.call raises it.

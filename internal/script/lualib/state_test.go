@@ -1,7 +1,6 @@
 package lualib_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -75,7 +74,7 @@ func TestTickEndsWhatProtectsItself(t *testing.T) {
 		"while true do pcall(function() while true do end end) end",
 		"local function f() return f() end return f()",
 	} {
-		h := &host{stop: errors.New("the end")}
+		h := &host{stop: resp.Errorf("ERR", "the end")}
 		got, out := eval(t, h, source)
 		if !strings.HasPrefix(got, "-ERR the end") || !out.Failed || out.Counted {
 			t.Errorf("%s: got %q, %+v", source, got, out)

@@ -34,7 +34,7 @@ func text(l *lua.LState, s string) int {
 // tooLarge fails if a string of n bytes is too large.
 func tooLarge(l *lua.LState, n int) {
 	if n > maxTextBytes {
-		raise(l, lua.LString(errMemory.Error()))
+		raise(l, lua.LString(memoryText))
 	}
 }
 
