@@ -19,7 +19,7 @@
 //   - A table with holes has several lengths. Here # is its last element's index,
 //     in Lua 5.1 it depends on how the table grew.
 //   - next with a key that the table does not have begins anew instead of failing.
-//   - string.dump fails: there is no bytecode. None is loaded by Redis either.
+//   - string.dump answers the code of gopher-lua. As in Redis none is loaded.
 //   - A script may hold [MaxMemoryBytes] and a string 512 MiB; below a protected
 //     call fewer calls may nest. Lua 5.1 ends with the memory of the machine.
 //   - A function has room for 200 values, variables and temporaries together,

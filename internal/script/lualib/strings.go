@@ -68,14 +68,6 @@ func strChar(l *lua.LState) int {
 	return pushString(l, string(b))
 }
 
-func strDump(l *lua.LState) int {
-	if l.Get(1).Type() != lua.LTFunction {
-		argTypeError(l, 1, "function")
-	}
-	fail(l, "unable to dump given function")
-	return 0
-}
-
 func strLen(l *lua.LState) int { return pushNumber(l, float64(len(checkString(l, 1)))) }
 
 func strLower(l *lua.LState) int {
