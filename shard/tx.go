@@ -44,6 +44,8 @@ type Tx struct {
 	replay bool
 	// keepOverdue: see KeepOverdue.
 	keepOverdue bool
+	// seeOverdue: see SeeOverdue.
+	seeOverdue bool
 	// untouched: see Untouch. It outlasts End.
 	untouched bool
 	undo      *undo
@@ -182,7 +184,7 @@ func (tx *Tx) lookup(key []byte) *ds.Entry {
 	if e == nil {
 		return nil
 	}
-	if tx.overdue(e) {
+	if tx.overdue(e) && !tx.seeOverdue {
 		if !tx.keepOverdue {
 			tx.expire(sh, d, key)
 		}
@@ -204,6 +206,10 @@ func (tx *Tx) due(atMs int64) bool {
 // KeepOverdue makes keys that are overdue stay, although they are not seen, for who
 // changes nothing.
 func (tx *Tx) KeepOverdue(keep bool) { tx.keepOverdue = keep }
+
+// SeeOverdue makes keys that are overdue be seen as long as they are there, for who shows
+// what there is.
+func (tx *Tx) SeeOverdue(see bool) { tx.seeOverdue = see }
 
 // expire deletes an overdue key and records why.
 func (tx *Tx) expire(sh *Shard, d *database, key []byte) {

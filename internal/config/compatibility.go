@@ -131,9 +131,6 @@ func (c *Config) registerCompatibility() {
 	t.alias(replicaof, "slaveof")
 	text("masterauth", "")
 	text("masteruser", "")
-	// Writes that should be refused without replicas would be taken.
-	t.alias(integer("min-replicas-to-write", 0, 0, maxInt32).defaultOnly("there are no replicas to wait for"), "min-slaves-to-write")
-	t.alias(integer("min-replicas-max-lag", 10, 0, maxInt32), "min-slaves-max-lag")
 	t.alias(flag("replica-serve-stale-data", true), "slave-serve-stale-data")
 	t.alias(flag("replica-read-only", true), "slave-read-only")
 	t.alias(flag("replica-ignore-maxmemory", true), "slave-ignore-maxmemory")

@@ -93,6 +93,11 @@ type Config struct {
 	StreamNodeMaxBytes        Int
 	StreamNodeMaxEntries      Int
 
+	// Replication, of which there is none: how many replicas writes want, 0: none; how
+	// many seconds behind one may be, 0: as if they wanted none.
+	MinReplicasToWrite Int
+	MinReplicasMaxLag  Int
+
 	// Diagnostics.
 	SlowlogMicros      Int // below 0: nothing is slow
 	SlowlogMaxEntries  Int

@@ -25,8 +25,6 @@ var otherValues = map[string]string{
 	"maxclients":                        "depends on the limits of the process",
 	"oom-score-adj":                     "depends on the rights of the process",
 	"latency-tracking-info-percentiles": "shown as other digits",
-	"min-replicas-to-write":             "only the default",
-	"min-slaves-to-write":               "only the default",
 }
 
 func oracle(t *testing.T) *wire.Conn {

@@ -21,6 +21,7 @@ type scripts struct {
 	running   atomic.Pointer[runningScript]
 	busyAfter atomic.Int64 // nanoseconds, 0: never
 	halted    atomic.Bool
+	debug     atomic.Bool // see LetScriptsDebug
 }
 
 // runningScript is a script while it runs. Other goroutines read and set what is
@@ -48,6 +49,9 @@ const (
 // SetBusyAfter sets for how long a script may run before others are answered
 // with BUSY; 0 or less is for ever.
 func (x *Executor) SetBusyAfter(d time.Duration) { x.scripts.busyAfter.Store(int64(max(d, 0))) }
+
+// LetScriptsDebug says whether scripts may call DEBUG, which as a rule they may not.
+func (x *Executor) LetScriptsDebug(let bool) { x.scripts.debug.Store(let) }
 
 func (x *Executor) beginScript(o command.NestedOptions) *runningScript {
 	r := &runningScript{name: o.Name, function: o.Function, began: sinceStart()}

@@ -241,7 +241,8 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 		d := now - began - s.tallies.waited
 		x.stats.commands[spec.Number()].nanoseconds.Add(int64(d))
 		if s.tallies.last = d; c.Waits() == nil {
-			x.took(w, s, spec, args, d)
+			// As it is by now: a CONFIG SET that changes what is looked at counts for itself.
+			x.took(x.watch.Load(), s, spec, args, d)
 		}
 		s.tallies.split(x, now)
 	}

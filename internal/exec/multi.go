@@ -53,6 +53,12 @@ func (s *Session) queue(spec *command.Spec, args [][]byte) {
 	s.multi.bytes += size + len(args)*pointerBytes
 }
 
+// Writes reports whether a command, or the transaction that it ends, changes keys by
+// itself: a script's command does not, what the script calls does.
+func (s *Session) Writes(spec *command.Spec) bool {
+	return spec.Flags&command.Write != 0 || spec.Name == "exec" && s.multi.flags&command.Write != 0
+}
+
 // MayWrite reports whether a command, or the transaction that it ends, may change
 // something, or tell others of something.
 func (s *Session) MayWrite(spec *command.Spec, args [][]byte) bool {

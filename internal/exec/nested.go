@@ -98,7 +98,7 @@ func (n *nested) refused(spec *command.Spec, args [][]byte) *resp.Error {
 		return errScriptUnknown
 	case !spec.ArityFits(len(args)):
 		return errScriptArity
-	case spec.Flags&command.NoScript != 0:
+	case spec.Flags&command.NoScript != 0 && !(spec.Name == "debug" && n.x.scripts.debug.Load()):
 		return errScriptNot
 	}
 	if err := n.x.refusedNested(n.s, spec, args); err != nil {

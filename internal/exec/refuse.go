@@ -142,7 +142,7 @@ func RefuseUnlogged(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 	case spec.Flags&(command.MayReplicate|command.AllShards) == command.MayReplicate|command.AllShards:
 		// A script's writes are refused one by one, and wait for nothing: it waits here.
 		_ = s.x.store.Admit()
-	case spec.Flags&command.Write != 0, s.multi.flags&command.Write != 0 && spec.Name == "exec":
+	case s.Writes(spec):
 		if err := s.x.store.Admit(); err != nil {
 			return misconf(err)
 		}

@@ -25,6 +25,8 @@ type Runner interface {
 	LogScript(level int, text string)
 	// LogErr returns why the log cannot be written, nil if it can.
 	LogErr() error
+	// LacksReplicas returns why nothing may be written without replicas, nil if it may.
+	LacksReplicas() *resp.Error
 	// OutOfMemory reports whether memory is over maxmemory, and nothing could be
 	// evicted, as of when c's command was admitted.
 	OutOfMemory(c *command.Ctx) bool
@@ -99,6 +101,10 @@ func (f *Family) start(c *command.Ctx, name string, function bool, flags Flags, 
 		}
 		if readOnly {
 			c.W.Error(resp.Errorf("ERR", "Can not execute a script with write flag using *_ro command."))
+			return nil, false
+		}
+		if err := f.runner.LacksReplicas(); err != nil {
+			c.W.Error(err)
 			return nil, false
 		}
 		if flags&AllowOOM == 0 && f.runner.OutOfMemory(c) {

@@ -49,9 +49,9 @@ func (s *Server) refusals() exec.Refusals {
 	return exec.Refusals{
 		Admit: []exec.Refusal{
 			s.refuseDebug, exec.RefuseUnauthenticated, exec.RefuseInMulti, exec.RefuseForbidden, exec.RefuseBusy, exec.RefuseOOM,
-			exec.RefuseUnlogged, refuseSubscribed, s.refusePaused,
+			exec.RefuseUnlogged, s.refuseUnreplicated, refuseSubscribed, s.refusePaused,
 		},
-		Nested: []exec.Refusal{exec.RefuseForbidden, exec.RefuseOOMInScript},
+		Nested: []exec.Refusal{s.refuseDebug, exec.RefuseForbidden, exec.RefuseOOMInScript, s.refuseUnreplicated},
 	}
 }
 

@@ -23,6 +23,13 @@ func (r scriptRunner) RunningScript() (command.RunningScript, bool) { return r.s
 
 func (r scriptRunner) LogErr() error { return r.s.store.LogErr() }
 
+func (r scriptRunner) LacksReplicas() *resp.Error {
+	if r.s.lacksReplicas() {
+		return errNoReplicas
+	}
+	return nil
+}
+
 func (r scriptRunner) OutOfMemory(c *command.Ctx) bool { return exec.OutOfMemory(c) }
 
 // LogScript writes what redis.log says. Verbose is between the levels that there
@@ -37,6 +44,9 @@ func (r scriptRunner) LogScript(level int, text string) {
 	}
 	r.s.log.Log(context.Background(), to, text, "by", "script")
 }
+
+// LetScriptsDebug implements admin.Server.
+func (s *Server) LetScriptsDebug(let bool) { s.exec.LetScriptsDebug(let) }
 
 // openScripts loads the libraries of functions that the store holds.
 func (s *Server) openScripts() {

@@ -44,6 +44,9 @@ var serverFamily = family{
 		{"INFO", 1, func(g *Generator) [][]byte {
 			return join("INFO", g.times(0, 2, func() string { return g.oneOf("server", "keyspace", "ALL", "nosuch", "stats") }))
 		}, true, false},
+		{"ASKING", 1, func(*Generator) [][]byte { return cmd("ASKING") }, true, false},
+		{"READONLY", 1, func(*Generator) [][]byte { return cmd("READONLY") }, true, false},
+		{"READWRITE", 1, func(*Generator) [][]byte { return cmd("READWRITE") }, true, false},
 		{"SLOWLOG GET", 1, func(g *Generator) [][]byte {
 			return join("SLOWLOG", "GET", g.maybe(60, g.oneOf("0", "-1", "5", "-2", "x", "9223372036854775807")), g.maybe(5, "1"))
 		}, true, false},

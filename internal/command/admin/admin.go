@@ -34,6 +34,8 @@ type Server interface {
 	Log(line string)
 	// PauseExpiry stops or resumes the active removal of overdue keys.
 	PauseExpiry(pause bool)
+	// LetScriptsDebug says whether scripts may call DEBUG.
+	LetScriptsDebug(let bool)
 	// LastSaveUnix is when the data were last written as a whole.
 	LastSaveUnix() int64
 	// SlowLog is what SLOWLOG shows, Events what LATENCY does.
@@ -65,10 +67,10 @@ func session(c *command.Ctx) Session { return c.Session.(Session) }
 // Commands returns the family. table yields the table that the family itself
 // belongs to.
 func Commands(srv Server, table func() *command.Table) []*command.Spec {
-	return []*command.Spec{
+	return append(clusterModes(),
 		bgRewriteAOF(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv), latency(srv, table),
 		memory(srv), module(), monitor(), shutdown(srv), slowlog(srv), timeCommand(),
-	}
+	)
 }
 
 // serverFlags are those of most of the commands that ask about the server.

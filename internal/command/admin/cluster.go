@@ -7,6 +7,24 @@ import (
 
 const clusterDifferences = "Answers as redis-server does whose cluster support is disabled."
 
+// refuseCluster answers that there is no cluster.
+func refuseCluster(c *command.Ctx) {
+	c.W.Error(resp.Errorf("ERR", "This instance has cluster support disabled"))
+}
+
+// clusterModes are the commands with which a client of a cluster says what its next
+// commands, or all that come, are to be taken for.
+func clusterModes() []*command.Spec {
+	mode := func(name string, flags command.Flags) *command.Spec {
+		return &command.Spec{
+			Name: name, Arity: 1, Flags: command.Fast | command.Unlocked | flags, Category: command.CatConnection,
+			Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+			Summary: "Answers that there is no cluster.", Differences: clusterDifferences, Run: refuseCluster,
+		}
+	}
+	return []*command.Spec{mode("asking", 0), mode("readonly", serverFlags), mode("readwrite", serverFlags)}
+}
+
 // cluster answers what clients ask when they connect: this is no cluster.
 func cluster() *command.Spec {
 	const (
@@ -19,9 +37,7 @@ func cluster() *command.Spec {
 		s := &command.Spec{
 			Name: name, Arity: arity, Flags: flags | command.Unlocked, Since: since, Complexity: "O(1)",
 			Summary: "Answers that there is no cluster.", Differences: clusterDifferences,
-			Run: func(c *command.Ctx) {
-				c.W.Error(resp.Errorf("ERR", "This instance has cluster support disabled"))
-			},
+			Run: refuseCluster,
 		}
 		if len(nondeterministic) > 0 {
 			s.Tips = []string{"nondeterministic_output"}

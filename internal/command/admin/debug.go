@@ -32,7 +32,7 @@ func debug(srv Server) *command.Spec {
 		Differences: "HELP lists the subcommands that exist; those that crash a server are refused. RELOAD and LOADAOF read the log, " +
 			"which lacks nothing, so NOSAVE loses nothing, and serve what came only if it is what was there. While a connection " +
 			"sleeps others go on. What POPULATE makes is written to the log. HTSTATS describes our tables. " +
-			"QUICKLIST-PACKED-THRESHOLD has no effect.",
+			"QUICKLIST-PACKED-THRESHOLD has no effect. SET-DISABLE-DENY-SCRIPTS lets scripts call DEBUG, and nothing else that is refused to them.",
 		Run: func(c *command.Ctx) { runDebug(c, srv) },
 	}
 }
@@ -134,6 +134,10 @@ var debugCommands = []debugCommand{
 		"    Sets the threshold for elements to be inserted as plain vs packed nodes",
 		"    Default value is 1GB, allows values up to 4GB. Setting to 0 restores to default.",
 	}},
+	{"SET-DISABLE-DENY-SCRIPTS", 1, 1, reachNothing, debugInScripts, []string{
+		"SET-DISABLE-DENY-SCRIPTS <0|1>",
+		"    Lets scripts call DEBUG, or not.",
+	}},
 	{"SET-SKIP-CHECKSUM-VALIDATION", 1, 1, reachNothing, debugSkipChecksums, []string{
 		"SET-SKIP-CHECKSUM-VALIDATION <0|1>",
 		"    Enables or disables checksum checks for RDB files and RESTORE's payload.",
@@ -217,6 +221,11 @@ func debugSleep(c *command.Ctx, _ Server) {
 
 func debugSetActiveExpire(c *command.Ctx, srv Server) {
 	srv.PauseExpiry(leadingInt(c.Args[2]) == 0)
+	c.W.OK()
+}
+
+func debugInScripts(c *command.Ctx, srv Server) {
+	srv.LetScriptsDebug(leadingInt(c.Args[2]) != 0)
 	c.W.OK()
 }
 

@@ -19,9 +19,12 @@ const payloadOverhead = 1 + 2 + 8
 
 // debugObject describes a key in the words of Redis. Where Redis shows an
 // address, which says where to look for the value, stands a number that comes of
-// the key's name and so stays as long as it does.
+// the key's name and so stays as long as it does. A key whose time is over is shown as
+// long as it is there.
 func debugObject(c *command.Ctx, srv Server) {
 	key := c.Args[2]
+	c.Tx.SeeOverdue(true)
+	defer c.Tx.SeeOverdue(false)
 	info, ok := c.Tx.Info(key)
 	if !ok {
 		c.W.Error(command.ErrNoSuchKey)
@@ -43,6 +46,8 @@ func debugObject(c *command.Ctx, srv Server) {
 // debugSDSLen describes the strings of a key and its value. None has room left.
 func debugSDSLen(c *command.Ctx, _ Server) {
 	key := c.Args[2]
+	c.Tx.SeeOverdue(true)
+	defer c.Tx.SeeOverdue(false)
 	info, ok := c.Tx.Info(key)
 	switch {
 	case !ok:

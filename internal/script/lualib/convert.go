@@ -57,7 +57,7 @@ func (d *decoder) value() lua.LValue {
 	kind, text := d.line()
 	n := 0
 	switch kind {
-	case '$', '*', '=', '%', '~', '>', ':':
+	case '$', '*', '=', '%', '~', '>', ':', '|':
 		n = parseLength(text)
 	}
 	switch kind {
@@ -106,6 +106,12 @@ func (d *decoder) value() lua.LValue {
 			}
 		}
 		return field("set", t)
+	case '|':
+		// Attributes are not shown to scripts: what they are of is.
+		for range 2 * n {
+			d.value()
+		}
+		return d.value()
 	}
 	if n < 0 {
 		return lua.LFalse

@@ -9,7 +9,7 @@ type reason struct {
 
 var notSupported = []reason{
 	{"One node holds every slot: there is nothing to hand over, and nobody to ask.",
-		`asking clusterscan readonly readwrite cluster|cancelslotmigrations cluster|flushslot cluster|getslotmigrations
+		`clusterscan cluster|cancelslotmigrations cluster|flushslot cluster|getslotmigrations
 		cluster|migrateslots cluster|migration cluster|myshardid cluster|slot-stats cluster|syncslots`},
 	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync wait waitaof"},
 	{"Valkey's: no script is shown again by its digest.", "script|show"},
