@@ -46,6 +46,7 @@ func (checker) KillScript(bool) *resp.Error                  { return nil }
 func (checker) RunningScript() (command.RunningScript, bool) { return command.RunningScript{}, false }
 func (checker) LogScript(int, string)                        {} // what a library logs while it is loaded
 func (checker) LogErr() error                                { return nil }
+func (checker) LacksReplicas() *resp.Error                   { return nil }
 func (checker) OutOfMemory(*command.Ctx) bool                { return false }
 
 var _ Runner = checker{}
