@@ -13,7 +13,7 @@ ARGS ?=
 TEST_TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash linear chaos pipe queues rdb conformance clients bench clean
+.PHONY: help build run deps test check format vet staticcheck levels fresh generate race fuzz fuzz-oracle crash linear chaos pipe queues load rdb conformance clients bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
