@@ -305,6 +305,21 @@ type crowdGenerator struct {
 	elems int
 }
 
+// eachWaits are steps in which each command that blocks does so and is served, what chance would only make likely.
+func eachWaits(conns int) (steps []Step) {
+	for _, one := range []struct{ waits, fills string }{
+		{"BLPOP k0 0", "RPUSH k0 a"}, {"BRPOP k0 0", "RPUSH k0 a"}, {"BLMOVE k0 k1 LEFT LEFT 0", "RPUSH k0 a"}, {"BRPOPLPUSH k0 k1 0", "RPUSH k0 a"},
+		{"BLMPOP 0 1 k0 LEFT", "RPUSH k0 a"}, {"BZPOPMIN k2 0", "ZADD k2 1 a"}, {"BZPOPMAX k2 0", "ZADD k2 1 a"}, {"BZMPOP 0 1 k2 MIN", "ZADD k2 1 a"},
+		{"XREAD BLOCK 0 STREAMS k7 $", "XADD k7 1-1 f a"}, {"XREADGROUP GROUP g alice BLOCK 0 STREAMS k7 >", "XADD k7 1-2 f a"},
+	} {
+		if strings.HasPrefix(one.waits, "XREADGROUP") {
+			steps = append(steps, Step{Conn: conns - 1, Args: cmd("XGROUP", "CREATE", "k7", "g", "$")})
+		}
+		steps = append(steps, Step{Args: cmd(strings.Fields(one.waits)...)}, Step{Conn: conns - 1, Args: cmd(strings.Fields(one.fills)...)})
+	}
+	return steps
+}
+
 // next gives the next step: on the first connections commands that block, on the last ones, the pushers,
 // what may serve them.
 func (g *crowdGenerator) next(conns, pushers int) Step {
