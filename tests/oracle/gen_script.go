@@ -70,8 +70,8 @@ var scripts = []string{
 	"redis.call('rpush', KEYS[1], ARGV[1], 'x') return redis.call('lrange', KEYS[1], 0, -1)",
 	"redis.call('lpush', KEYS[1], ARGV[1]) redis.call('rename', KEYS[1], KEYS[2]) return redis.call('type', KEYS[2])",
 	"local r = redis.pcall('hincrby', KEYS[1], 'f', 2) redis.call('set', KEYS[2], 'x') return r",
-	// KEYS ends what is overdue, which DBSIZE counts in redis-server.
-	"redis.call('select', 1) redis.call('set', KEYS[1], ARGV[1]) redis.call('keys', '*') return redis.call('dbsize')",
+	// SCAN ends what is overdue, which DBSIZE counts in redis-server.
+	"redis.call('select', 1) redis.call('set', KEYS[1], ARGV[1]) redis.call('scan', 0, 'count', 1000) return redis.call('dbsize')",
 	"redis.call('zadd', KEYS[1], 1, ARGV[1], 2, 'b') return redis.call('zrange', KEYS[1], 0, -1)",
 	"redis.call('sadd', KEYS[1], ARGV[1]) redis.call('del', KEYS[1], KEYS[2]) return redis.call('exists', KEYS[1], KEYS[2])",
 	"return redis.call('blpop', KEYS[1], KEYS[2], 0)",

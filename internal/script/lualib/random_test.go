@@ -128,7 +128,7 @@ func (m maker) packed() string {
 
 // show makes a value a text, its shape included.
 const show = `local function show(v, d) if type(v) == 'number' then return string.format('%.17g', v) elseif type(v) == 'table' and d < 12 then local t = {} ` +
-	`for k, x in pairs(v) do t[#t+1] = tostring(k) .. '=' .. show(x, d + 1) end table.sort(t) return '{' .. table.concat(t, ',') .. '}' end return tostring(v) end ` +
+	`for k, x in pairs(v) do t[#t+1] = (type(k) == 'table' and show(k, d + 1) or tostring(k)) .. '=' .. show(x, d + 1) end table.sort(t) return '{' .. table.concat(t, ',') .. '}' end return tostring(v) end ` +
 	`local function all(...) local t = {} for i = 1, select('#', ...) do t[i] = show((select(i, ...)), 0) end return table.concat(t, ';') end `
 
 func (m maker) script() string {
