@@ -61,7 +61,7 @@ func shebang(script []byte) (flags Flags, body []byte, _ *resp.Error) {
 		return compat, script, nil
 	}
 	end := bytes.IndexByte(script, '\n')
-	if end < 0 {
+	if end < 0 || bytes.IndexByte(script[:end], 0) >= 0 {
 		return 0, nil, resp.Errorf("ERR", "Invalid script shebang")
 	}
 	parts, ok := op.Words(string(script[:end]))

@@ -213,7 +213,7 @@ func libraryHead(code []byte) (name string, body []byte, _ *resp.Error) {
 		return "", nil, resp.Errorf("ERR", "Missing library metadata")
 	}
 	end := bytes.IndexByte(code, '\n')
-	if end < 0 {
+	if end < 0 || bytes.IndexByte(code[:end], 0) >= 0 {
 		return "", nil, resp.Errorf("ERR", "Invalid library metadata")
 	}
 	parts, ok := op.Words(string(code[:end]))

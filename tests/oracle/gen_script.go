@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
 	"strconv"
@@ -54,13 +53,7 @@ var scriptFamily = family{
 			return join("FUNCTION", "RESTORE", g.oneOf("", "x", "\n\x00", libraryDumps[0], libraryDumps[1], libraryDumps[1]+"x"), g.maybe(50, g.oneOf("FLUSH", "APPEND", "REPLACE", "x")))
 		}, true, false},
 	},
-	avoid: map[string]func(*Generator, [][]byte) bool{
-		"EVAL": hasNUL, "EVAL_RO": hasNUL, "SCRIPT LOAD": hasNUL, "FUNCTION LOAD": hasNUL,
-	},
 }
-
-// hasNUL: an error about a byte 0 in a script ends before that byte on redis-server.
-func hasNUL(_ *Generator, args [][]byte) bool { return bytes.IndexByte(bytes.Join(args, nil), 0) >= 0 }
 
 // scripts call commands on the keys that they get, in several steps, some of which fail halfway.
 var scripts = []string{

@@ -79,8 +79,9 @@ const (
 
 // compile compiles source whose name is as loadstring takes it.
 func compile(source, name string, fold folding) (*lua.FunctionProto, error) {
-	c := &chunk{source: name, name: chunkID(name)}
-	stmts, sites, err := parseChunk(source, c.name, func(path string) bool {
+	c := &chunk{source: name, name: chunkID(name, maxIDBytes)}
+	syntaxName := chunkID(name, maxSyntaxIDBytes)
+	stmts, sites, err := parseChunk(source, syntaxName, func(path string) bool {
 		if fold == foldNothing || fold == foldNotRedis && strings.HasPrefix(path, "redis.") {
 			return false
 		}
@@ -97,7 +98,7 @@ func compile(source, name string, fold folding) (*lua.FunctionProto, error) {
 		if len(sites) > 1 {
 			last = sites[len(sites)-1].line
 		}
-		return nil, &syntaxError{fmt.Sprintf("%s:%d: function or expression too complex", c.name, last)}
+		return nil, &syntaxError{fmt.Sprintf("%s:%d: function or expression too complex", syntaxName, last)}
 	}
 	finish(proto, &lua.LUserData{Value: c})
 	return proto, nil
@@ -124,17 +125,20 @@ func chunkOf(fn *lua.LFunction) *chunk {
 	return k[len(k)-1].(*lua.LUserData).Value.(*chunk)
 }
 
-// maxIDBytes is how long the name of a chunk may be in errors.
-const maxIDBytes = 60
+// How long the name of a chunk may be in errors, and in those of the compiler.
+const (
+	maxIDBytes       = 60
+	maxSyntaxIDBytes = 80
+)
 
-// chunkID is a chunk's name as errors print it.
-func chunkID(source string) string {
+// chunkID is a chunk's name as errors print it, in less than maxBytes.
+func chunkID(source string, maxBytes int) string {
 	switch {
 	case strings.HasPrefix(source, "="):
-		return source[1:min(len(source), maxIDBytes)]
+		return source[1:min(len(source), maxBytes)]
 	case strings.HasPrefix(source, "@"):
 		source = source[1:]
-		const room = maxIDBytes - len(" '...' ") - 1
+		room := maxBytes - len(" '...' ") - 1
 		if len(source) > room {
 			return "..." + source[len(source)-room:]
 		}
@@ -142,7 +146,7 @@ func chunkID(source string) string {
 	}
 	line, _, _ := strings.Cut(source, "\n")
 	line, _, _ = strings.Cut(line, "\r")
-	const room = maxIDBytes - len(` [string "..."] `) - 1
+	room := maxBytes - len(` [string "..."] `) - 1
 	if len(line) > room {
 		return `[string "` + line[:room] + `..."]`
 	}

@@ -110,7 +110,7 @@ func (x *lexer) failNear(text string) {
 	case tkName, tkString, tkNumber:
 		near = cText(x.t.raw)
 	}
-	x.fail(text, near, true)
+	x.fail(text, near, x.t.kind != 0) // Lua has no word for a zero byte
 }
 
 // cText is a string as C prints it: up to its first zero byte.
@@ -143,6 +143,19 @@ func (x *lexer) at(i int) byte {
 		return x.src[x.pos+i]
 	}
 	return 0
+}
+
+// skip goes past a byte of set, or past a zero byte: Lua looks for it with strchr, which finds that in every set.
+func (x *lexer) skip(set string) bool {
+	if x.pos == len(x.src) {
+		return false
+	}
+	c := x.src[x.pos]
+	found := c == 0 || strings.IndexByte(set, c) >= 0
+	if found {
+		x.pos++
+	}
+	return found
 }
 
 func (x *lexer) newline() {
@@ -201,18 +214,17 @@ func (x *lexer) scan() lexeme {
 		case c == '"' || c == '\'':
 			return x.shortText(c)
 		case c == '.':
-			if x.at(1) == '.' {
-				if x.at(2) == '.' {
-					x.pos += 3
-					return lexeme{kind: tkDots}
-				}
-				x.pos += 2
+			start := x.pos
+			x.pos++
+			switch {
+			case x.skip(".") && x.skip("."):
+				return lexeme{kind: tkDots}
+			case x.pos > start+1:
 				return lexeme{kind: tkConcat}
-			}
-			if !isDigit(x.at(1)) {
-				x.pos++
+			case !isDigit(x.at(0)):
 				return lexeme{kind: '.'}
 			}
+			x.pos = start
 			return x.number()
 		case isSpace(c):
 			x.pos++
@@ -241,16 +253,13 @@ func (x *lexer) number() lexeme {
 	for isDigit(x.at(0)) || x.at(0) == '.' {
 		x.pos++
 	}
-	if c := x.at(0); c == 'e' || c == 'E' {
-		x.pos++
-		if c := x.at(0); c == '+' || c == '-' {
-			x.pos++
-		}
+	if x.skip("eE") {
+		x.skip("+-")
 	}
 	for isAlnum(x.at(0)) || x.at(0) == '_' {
 		x.pos++
 	}
-	raw := x.src[start:x.pos]
+	raw := cText(x.src[start:x.pos])
 	f, ok := parseNumber(raw)
 	if !ok {
 		x.fail("malformed number", raw, true)

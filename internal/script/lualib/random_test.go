@@ -131,11 +131,25 @@ const show = `local function show(v, d) if type(v) == 'number' then return strin
 	`for k, x in pairs(v) do t[#t+1] = (type(k) == 'table' and show(k, d + 1) or tostring(k)) .. '=' .. show(x, d + 1) end table.sort(t) return '{' .. table.concat(t, ',') .. '}' end return tostring(v) end ` +
 	`local function all(...) local t = {} for i = 1, select('#', ...) do t[i] = show((select(i, ...)), 0) end return table.concat(t, ';') end `
 
+// source is Lua, or nearly.
+func (m maker) source() string {
+	var b strings.Builder
+	b.WriteString(m.pick("", "return ", "x = ", "local x ", "local a, b = 1 ", "if x then ", "for i = 1, 2 do ", "for k in x do ", "function f(a, b) ", "while x do ", "repeat ", "do ", "x(", "return {"))
+	for range m.IntN(6) {
+		b.WriteString(m.pick("x", "a.b", "1", "0x1f", ".5", "3e2", "'s'", "\"t\"", "[[u]]", "[=[", "]=]", "--c", "nil", "true", "...", "..", ".", "=", "==", "~", "~=", "<", "<=",
+			"+", "-", "*", "/", "%", "^", "#", "not", "and", "or", "(", ")", "{", "}", "[", "]", ",", ";", ":", "end", "return", "break", "then", "else", "elseif x", "do", "in", "until x",
+			"function(", "local", "if", "\x00", "\x00", "\x01", "\x7f", "\xff", "@", "$", "\\", "'", "\"", "1x", "1e", "\n", "goto"))
+		b.WriteString(m.pick(" ", " ", "", "\n"))
+	}
+	b.WriteString(m.pick("", "", " end", ")", "}", " until x"))
+	return b.String()
+}
+
 func (m maker) script() string {
 	call := func(fn string, args ...string) string {
 		return show + "return all(pcall(" + fn + ", " + strings.Join(args, ", ") + "))"
 	}
-	switch m.IntN(13) {
+	switch m.IntN(14) {
 	case 0:
 		return call("cjson.encode", m.value(0))
 	case 1:
@@ -158,6 +172,8 @@ func (m maker) script() string {
 		return call("tonumber", m.numeral())
 	case 10:
 		return call("tonumber", m.numeral(), strconv.Itoa(2+m.IntN(35)))
+	case 12:
+		return "local f, e = loadstring(" + quote(m.source()) + ") return e or 'it compiles'"
 	case 11:
 		return "return {" + m.number() + "," + m.number() + ",{double=" + m.pick("1.5", "3", "-0.25") + "}," + m.text() + "}"
 	}
