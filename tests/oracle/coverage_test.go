@@ -15,11 +15,9 @@ var notGenerated = map[string]string{
 	"BGREWRITEAOF":    "runs after each round, and what it wrote is loaded",
 	"PFSELFTEST":      "takes no argument, and seconds on redis-server",
 	"SUBSCRIBE":       "its messages come between the replies that are compared; the scripts beside it run on both servers",
-	"SCRIPT DEBUG":    "what it answers depends on whether redis-server has sent the replies before",
 	"MONITOR":         "its lines come between the replies that are compared",
 	"PSUBSCRIBE":      "as SUBSCRIBE",
 	"SSUBSCRIBE":      "as SUBSCRIBE",
-	"FUNCTION DUMP":   "what it answers depends on LZF; the scripts beside it restore it",
 	"CLIENT NO-TOUCH": "redis-server 7.0 has none",
 	"COMMAND":         "describes all commands, and each server has others",
 }

@@ -1,6 +1,12 @@
 package oracle
 
-import "strings"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kevy/tests/wire"
+)
 
 var connectionFamily = family{
 	makers: []maker{
@@ -32,6 +38,9 @@ var connectionFamily = family{
 		{"CLIENT SETNAME", 1, func(g *Generator) [][]byte { return join("CLIENT", "SETNAME", g.oneOf("a", "b", "", "a b", "\x7f")) }, true, false},
 		{"CLIENT NO-EVICT", 1, func(g *Generator) [][]byte { return join("CLIENT", "NO-EVICT", g.oneOf("on", "OFF", "x")) }, true, false},
 		{"CLIENT PAUSE", 1, func(g *Generator) [][]byte {
+			if g.p(50) {
+				return join("CLIENT", "PAUSE", g.oneOf("0", "1", "20"), g.maybe(70, g.oneOf("WRITE", "all")))
+			}
 			return join("CLIENT", "PAUSE", g.oneOf("x", "-1", "1.5", "9223372036854775808", ""), g.maybe(50, g.oneOf("WRITE", "all", "x")), g.maybe(5, "x"))
 		}, true, false},
 		{"CLIENT UNPAUSE", 1, func(*Generator) [][]byte { return cmd("CLIENT", "UNPAUSE") }, true, false},
@@ -49,13 +58,18 @@ var connectionFamily = family{
 		}, true, false},
 		{"CLIENT ID", 1, func(g *Generator) [][]byte { return join("CLIENT", "ID") }, true, false},
 	},
-	modes: map[string]mode{"HELLO": shape, "CLIENT ID": shape, "CLIENT INFO": shape, "CLIENT LIST": shape},
+	modes:    map[string]mode{"HELLO": shape, "CLIENT ID": shape, "CLIENT INFO": shape, "CLIENT LIST": shape},
+	specials: map[string]special{"CLIENT PAUSE": {run: pauseShortly, when: pauses}},
 	newer: []maker{
 		{"CLIENT SETINFO", 1, func(g *Generator) [][]byte {
 			return join("CLIENT", "SETINFO", g.oneOf("lib-name", "LIB-VER", "nosuch"), g.oneOf("x", "1.2.3", "", "a b", "\x7f"))
 		}, true, false},
 	},
 	avoid: map[string]func(*Generator, [][]byte) bool{
+		// Of ALL there is no end before its time.
+		"CLIENT PAUSE": func(_ *Generator, args [][]byte) bool {
+			return pauses(args) && len(args[2]) > 2
+		},
 		// Without the id of no connection it could end one of the run.
 		"CLIENT KILL": func(_ *Generator, args [][]byte) bool {
 			return len(args) > 3 && !strings.EqualFold(string(args[2]), "ID")
@@ -63,4 +77,28 @@ var connectionFamily = family{
 		// 7.0 keeps the name of a HELLO that it then refuses, later versions do not.
 		"HELLO": func(_ *Generator, args [][]byte) bool { return len(args) > 2 && len(args) != 4 },
 	},
+}
+
+// pauses reports whether a CLIENT PAUSE may be one that works.
+func pauses(args [][]byte) bool {
+	if len(args) < 3 {
+		return false
+	}
+	_, err := strconv.ParseUint(string(args[2]), 10, 64)
+	return err == nil
+}
+
+// pauseShortly runs CLIENT PAUSE and ends the pause, or waits for its end.
+func pauseShortly(p *Pair, s Step, at int) (*Difference, error) {
+	_, _, diff, err := p.runOne(s, at)
+	for _, sd := range []*side{&p.oracle, &p.server} {
+		if diff != nil || err != nil {
+			break
+		}
+		var r wire.Reply
+		if r, err = sd.admin.Do("CLIENT", "UNPAUSE"); err == nil && r.IsError("") {
+			err = fmt.Errorf("CLIENT UNPAUSE: %s", r)
+		}
+	}
+	return diff, err
 }

@@ -3,6 +3,7 @@ package oracle
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,7 @@ var scriptFamily = family{
 		}, true, false},
 		{"EVALSHA_RO", 2, makeEval("EVALSHA_RO", digest), true, false},
 		{"SCRIPT LOAD", 1, func(g *Generator) [][]byte { return join("SCRIPT", "LOAD", g.oneOf(scripts...)) }, true, false},
+		{"SCRIPT DEBUG", 1, func(g *Generator) [][]byte { return join("SCRIPT", "DEBUG", g.oneOf("NO", "no", "x", "")) }, false, false},
 		{"SCRIPT EXISTS", 1, func(g *Generator) [][]byte {
 			return join("SCRIPT", "EXISTS", g.oneOf("ffffffffffffffffffffffffffffffffffffffff", "a", "", digest(g.oneOf(scripts...))))
 		}, true, false},
@@ -49,10 +51,67 @@ var scriptFamily = family{
 		}, true, false},
 		{"FUNCTION STATS", 1, func(g *Generator) [][]byte { return join("FUNCTION", "STATS") }, true, false},
 		{"FUNCTION KILL", 1, func(g *Generator) [][]byte { return join("FUNCTION", "KILL", g.maybe(10, "x")) }, true, false},
+		{"FUNCTION DUMP", 1, func(*Generator) [][]byte { return cmd("FUNCTION", "DUMP") }, false, false},
 		{"FUNCTION RESTORE", 1, func(g *Generator) [][]byte {
 			return join("FUNCTION", "RESTORE", g.oneOf("", "x", "\n\x00", libraryDumps[0], libraryDumps[1], libraryDumps[1]+"x"), g.maybe(50, g.oneOf("FLUSH", "APPEND", "REPLACE", "x")))
 		}, true, false},
 	},
+	modes: map[string]mode{"FUNCTION DUMP": shape},
+	specials: map[string]special{
+		// redis-server refuses it behind replies that it has not sent, as those of a pipeline or a transaction.
+		"SCRIPT DEBUG":  {run: runAlone},
+		"FUNCTION DUMP": {run: dumpLibrariesAcross},
+	},
+	avoid: map[string]func(*Generator, [][]byte) bool{
+		// Ours has no debugger.
+		"SCRIPT DEBUG": func(_ *Generator, args [][]byte) bool {
+			return len(args) > 2 && (strings.EqualFold(string(args[2]), "yes") || strings.EqualFold(string(args[2]), "sync"))
+		},
+	},
+}
+
+func runAlone(p *Pair, s Step, at int) (*Difference, error) {
+	_, _, diff, err := p.runOne(s, at)
+	return diff, err
+}
+
+// dumpLibrariesAcross runs FUNCTION DUMP, and lets each server restore what the other one dumped: both have the
+// libraries that they had.
+func dumpLibrariesAcross(p *Pair, s Step, at int) (*Difference, error) {
+	want, got, diff, err := p.runOne(s, at)
+	if diff != nil || err != nil || want.IsError("") {
+		return diff, err
+	}
+	for _, to := range []struct {
+		side    *side
+		payload []byte
+	}{{&p.oracle, got.Text}, {&p.server, want.Text}} {
+		before, err := to.side.libraries()
+		if err != nil {
+			return nil, err
+		}
+		r, err := to.side.admin.Do("FUNCTION", "RESTORE", string(to.payload), "FLUSH")
+		if err != nil {
+			return nil, err
+		}
+		after, err := to.side.libraries()
+		if err != nil {
+			return nil, err
+		}
+		if r.IsError("") || before != after {
+			return &Difference{Index: at, Step: s, What: "FUNCTION DUMP, then RESTORE by the other", Want: before, Got: after + " " + r.String()}, nil
+		}
+	}
+	return nil, nil
+}
+
+// libraries is what the server says of its libraries, in the order of their texts.
+func (s *side) libraries() (string, error) {
+	r, err := s.admin.Do("FUNCTION", "LIST", "WITHCODE")
+	if err != nil || r.IsError("") {
+		return "", fmt.Errorf("FUNCTION LIST: %s, %v", r, err)
+	}
+	return strings.Join(sortedElems(r, 1), "\n"), nil
 }
 
 // scripts call commands on the keys that they get, in several steps, some of which fail halfway.
