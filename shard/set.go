@@ -201,6 +201,8 @@ type DBStats struct {
 	AvgTTLMs int64
 	// OverheadBytes is what of Set.Bytes is neither a key nor a value.
 	OverheadBytes int64
+	// DeadlineBytes is what of OverheadBytes says when keys and fields expire.
+	DeadlineBytes int64
 }
 
 // Stats returns the figures of each database. The Tx holds every shard.
@@ -214,6 +216,7 @@ func (tx *Tx) Stats() []DBStats {
 			n := d.deadlines.Len()
 			out[i].Keys += d.keys.Len()
 			out[i].OverheadBytes += d.overheadBytes()
+			out[i].DeadlineBytes += int64(d.deadlines.MemBytes())
 			out[i].Expires += n
 			if d.fields != nil {
 				out[i].FieldExpires += d.fields.Len()

@@ -67,6 +67,12 @@ var serverFamily = family{
 		{"MEMORY USAGE", 1, func(g *Generator) [][]byte {
 			return join("MEMORY", "USAGE", g.anyKey(), g.maybe(30, "SAMPLES", g.count()))
 		}, true, false},
+		{"MEMORY STATS", 1, func(*Generator) [][]byte { return cmd("MEMORY", "STATS") }, true, false},
+		{"MEMORY DOCTOR", 1, func(*Generator) [][]byte { return cmd("MEMORY", "DOCTOR") }, true, false},
+		{"MEMORY MALLOC-STATS", 1, func(*Generator) [][]byte { return cmd("MEMORY", "MALLOC-STATS") }, true, false},
+		{"LOLWUT", 1, func(g *Generator) [][]byte {
+			return join("LOLWUT", "VERSION", g.oneOf("5", "x", "9223372036854775808"), g.maybe(30, g.oneOf("1", "16", "y")))
+		}, true, false},
 		{"MEMORY PURGE", 1, func(*Generator) [][]byte { return cmd("MEMORY", "PURGE") }, true, false},
 		{"MODULE LIST", 1, func(*Generator) [][]byte { return cmd("MODULE", "LIST") }, true, false},
 		{"DEBUG SLEEP", 1, func(g *Generator) [][]byte { return join("DEBUG", "SLEEP", "0") }, true, false},
@@ -74,7 +80,7 @@ var serverFamily = family{
 	modes: map[string]mode{
 		"COMMAND COUNT": shape, "COMMAND DOCS": shape, "COMMAND LIST": unordered, "CONFIG GET": unorderedPairs,
 		"SLOWLOG GET": shape, "SLOWLOG LEN": shape, "LATENCY DOCTOR": shape, "LATENCY HISTOGRAM": shape,
-		"INFO": shape, "TIME": shape, "LASTSAVE": shape, "MEMORY USAGE": measure,
+		"INFO": shape, "TIME": shape, "LASTSAVE": shape, "MEMORY STATS": shape, "MEMORY DOCTOR": shape, "MEMORY MALLOC-STATS": shape, "LOLWUT": shape, "MEMORY USAGE": measure,
 	},
 	specials: map[string]special{"MEMORY USAGE": {run: measureKey, queued: true}},
 	avoid: map[string]func(*Generator, [][]byte) bool{

@@ -43,6 +43,12 @@ type Server interface {
 	Events() *metrics.Events
 	// Latency is how long the calls of a command took, nil if none was counted.
 	Latency(spec *command.Spec) *metrics.Histogram
+	// Memory is what MEMORY STATS and DOCTOR speak of. tx holds every shard.
+	Memory(tx InfoTx) Memory
+	// AllocatorStats is what the allocator tells of itself, for people.
+	AllocatorStats() string
+	// Version is the Redis version that clients are told.
+	Version() string
 	// FreeMemory gives memory that is not in use back to the system.
 	FreeMemory()
 }
@@ -68,7 +74,7 @@ func session(c *command.Ctx) Session { return c.Session.(Session) }
 // belongs to.
 func Commands(srv Server, table func() *command.Table) []*command.Spec {
 	return append(clusterModes(),
-		bgRewriteAOF(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv), latency(srv, table),
+		bgRewriteAOF(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv), latency(srv, table), lolwut(srv),
 		memory(srv), module(), monitor(), shutdown(srv), slowlog(srv), timeCommand(),
 	)
 }

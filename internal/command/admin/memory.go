@@ -5,15 +5,28 @@ import "kevy/internal/command"
 func memory(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "memory", Arity: -2, Group: "server", Since: "4.0.0",
-		Summary: "Commands about memory.", Differences: "DOCTOR, MALLOC-STATS and STATS are not there: INFO memory has the figures.",
+		Summary: "Commands about memory.",
 		Sub: []*command.Spec{
+			memoryDoctor(srv),
 			helpSub("4.0.0", []string{
+				"DOCTOR",
+				"    Return memory problems reports.",
+				"MALLOC-STATS",
+				"    Return internal statistics report from the memory allocator.",
 				"PURGE",
 				"    Attempt to purge dirty pages for reclamation by the allocator.",
+				"STATS",
+				"    Return information about the memory usage of the server.",
 				"USAGE <key> [SAMPLES <count>]",
 				"    Return memory in bytes used by <key> and its value. Nested values are",
 				"    sampled up to <count> times (default: 5, 0 means sample all).",
 			}),
+			{
+				Name: "malloc-stats", Arity: 2, Flags: command.Unlocked, Since: "4.0.0", Complexity: "O(1)", Tips: memoryTips,
+				Summary:     "Answers what the allocator tells of itself.",
+				Differences: "What is told is told by the allocator of Go.",
+				Run:         func(c *command.Ctx) { c.W.Verbatim("txt", srv.AllocatorStats()) },
+			},
 			{
 				Name: "purge", Arity: 2, Flags: command.Unlocked, Since: "4.0.0", Complexity: "O(N) for N bytes of memory",
 				Tips:    []string{"request_policy:all_shards", "response_policy:all_succeeded"},
@@ -23,6 +36,7 @@ func memory(srv Server) *command.Spec {
 					c.W.OK()
 				},
 			},
+			memoryStats(srv),
 			{
 				Name: "usage", Arity: -3, Flags: command.ReadOnly, Keys: command.One(2, command.RO), Since: "4.0.0",
 				Complexity:  "O(N) for N chunks of the value",

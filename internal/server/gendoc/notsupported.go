@@ -20,12 +20,10 @@ var notSupported = []reason{
 	{"SLOWLOG has what they have of slow commands, MONITOR shows every command.",
 		`commandlog commandlog|get commandlog|help commandlog|len commandlog|reset
 		hotkeys hotkeys|get hotkeys|reset hotkeys|start hotkeys|stop`},
-	{"They speak of Redis's allocator. INFO memory has the figures here.", "memory|doctor memory|malloc-stats memory|stats"},
 	{"No module can be loaded.", "module|load module|loadex module|unload"},
 	{"A module of Redis 8, which is not here.", "@bloom @count-min @cuckoo @json @search @t-digest @time-series @top-k"},
 	{"A type of Redis 8 that is not here.", "@array @vector-set"},
 	{"Newer than Redis 8.4 and Valkey 9.0, which data commands follow.",
 		`bitrangeintarray bless bless|clear bless|get bless|scan bless|set blmovem bzmove increx lmovem saddex sdiffcard sexpire sexpireat
 		sexpiretime spersist spexpire spexpireat spexpiretime spttl sttl sunioncard xcfgset xnack zmove zmovemember`},
-	{"It draws pictures.", "lolwut"},
 }

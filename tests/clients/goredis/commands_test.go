@@ -706,6 +706,12 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	holds(t, c.BgRewriteAOF(ctx), func(text string) bool { return strings.HasPrefix(text, "Background append only file rewriting") })
 	holds(t, c.Do(ctx, "MEMORY", "HELP"), isHelp)
 	want(t, c.Do(ctx, "MEMORY", "PURGE"), any("OK"))
+	if err := c.Do(ctx, "MEMORY", "STATS").Err(); err != nil {
+		t.Errorf("MEMORY STATS: %v", err)
+	}
+	holds(t, c.Do(ctx, "MEMORY", "DOCTOR"), func(v any) bool { return v.(string) != "" })
+	holds(t, c.Do(ctx, "MEMORY", "MALLOC-STATS"), func(v any) bool { return strings.Contains(v.(string), "heap: objects") })
+	holds(t, c.Do(ctx, "LOLWUT"), func(v any) bool { return strings.HasSuffix(v.(string), "Redis ver. 7.2.4\n") })
 	holds(t, c.Do(ctx, "OBJECT", "HELP"), isHelp)
 	if err := c.Do(ctx, "DEBUG", "SLEEP", "0").Err(); err == nil || !strings.HasPrefix(err.Error(), "ERR DEBUG command not allowed") {
 		t.Errorf("DEBUG: %v", err)
