@@ -95,7 +95,7 @@ clients: ## every row of the table in docs/clients.md, and its programs; asks fo
 	@scripts/deps.sh
 	KEVY_REQUIRE_TOOLS=1 KEVY_REQUIRE_NODE=1 go test -count=1 -timeout $(TEST_TIMEOUT) -v ./tests/clients/...
 
-bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key, the feed and its followers, idle connections; ARGS=-feed for the feed alone, -pubsub for channels, -rewrites for writers beside rewrites, -idle-connections for those
+bench: ## kevy-server beside redis-server: rate, CPU per command, memory per key, the feed and its followers, idle connections, scripts; ARGS=-feed for the feed alone, -pubsub for channels, -eval for scripts, -rewrites for writers beside rewrites, -idle-connections for those
 	@scripts/deps.sh
 	go run ./tests/bench $(ARGS)
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
@@ -36,8 +37,8 @@ func (c *client) Publish(kind pubsub.Kind, channel, payload []byte, own func(m *
 		}
 	}
 	if c.es.InMulti() {
-		// The arguments are those of the queued command, which nobody changes.
-		c.pub.later = append(c.pub.later, publication{kind, channel, payload, c.es.EventsNoted()})
+		// A script's arguments are gone with its next command.
+		c.pub.later = append(c.pub.later, publication{kind, bytes.Clone(channel), bytes.Clone(payload), c.es.EventsNoted()})
 		return c.srv.hub.Publish(&c.pub.by, kind, channel, payload, c.es.Seen(), false, own)
 	}
 	c.deliverLater()

@@ -250,6 +250,30 @@ func TestMessagesAndTheLog(t *testing.T) {
 	}
 }
 
+// TestMessagesOfScript: what a script publishes is delivered as it was when it was
+// published, also where that is later, at the end of a transaction.
+func TestMessagesOfScript(t *testing.T) {
+	in := start(t)
+	c, w := in.conn(), in.conn()
+	c.do("SUBSCRIBE a b")
+	c.message()
+	script := []string{"EVAL", "for i = 1, 9 do redis.call('PUBLISH', i % 2 == 0 and 'a' or 'b', 'message ' .. i) end redis.call('SET', 'k', 'something else')", "0"}
+	for _, commands := range [][][]string{{script}, {{"MULTI"}, script, script, {"EXEC"}}} {
+		for _, args := range commands {
+			if err := w.Send(args...); err != nil {
+				t.Fatal(err)
+			}
+			w.message()
+		}
+		for i := range 9 * max(1, len(commands)-2) {
+			want := fmt.Sprintf(`["message", "%c", "message %d"]`, "ba"[i%9%2], i%9+1)
+			if got := c.message().String(); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}
+}
+
 // TestSubscriberThatQuits: replies and messages are told apart to the end.
 func TestSubscriberThatQuits(t *testing.T) {
 	in := start(t)

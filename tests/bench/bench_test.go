@@ -62,13 +62,13 @@ func TestMeasure(t *testing.T) {
 	process.Tool(t, "redis-benchmark")
 	var out bytes.Buffer
 	p := plan{runs: 2, commands: 1000, keys: 500, pairs: 1, seconds: 1, idleConnections: 50, subscribers: 5, messages: 50, out: &out}
-	if err := p.measure([]func() error{p.speed, p.memory, p.feedCost, p.consumer, p.fanOut, p.connections}); err != nil {
+	if err := p.measure([]func() error{p.speed, p.memory, p.feedCost, p.consumer, p.fanOut, p.connections, p.eval}); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.results) < 30 {
 		t.Errorf("only %d results for programs", len(p.results))
 	}
-	for _, want := range []string{"SET, pipeline 1: commands/s", "GET, pipeline 16: commands/s", "ZADD, pipeline 16: commands/s", "ZRANGE 100, pipeline 16: commands/s", "server CPU, µs a command", "memory a key, bytes, 500 keys", "ratio of each pair", "one consumer of ALL", "behind by", "PUBLISH to 5, pipeline 16: messages/s", "an idle connection of 50, bytes", "SET, pipeline 1, beside them"} {
+	for _, want := range []string{"SET, pipeline 1: commands/s", "GET, pipeline 16: commands/s", "ZADD, pipeline 16: commands/s", "ZRANGE 100, pipeline 16: commands/s", "server CPU, µs a command", "memory a key, bytes, 500 keys", "ratio of each pair", "one consumer of ALL", "behind by", "PUBLISH to 5, pipeline 16: messages/s", "an idle connection of 50, bytes", "SET, pipeline 1, beside them", "EVALSHA next job, pipeline 16: commands/s"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

@@ -1,8 +1,8 @@
 // Command bench measures kevy-server beside redis-server, in turn and in one
 // run, so that the ratios hold whatever the machine: rate and server CPU per
 // command, memory per key, what the feed costs, how a consumer keeps up, what
-// followers cost and get, what subscribers of a channel cost, and what idle
-// connections weigh.
+// followers cost and get, what subscribers of a channel cost, what idle
+// connections weigh, and what scripts cost.
 package main
 
 import (
@@ -60,13 +60,14 @@ func main() {
 	pubsubAlone := flag.Bool("pubsub", false, "measure pub/sub alone")
 	connectionsAlone := flag.Bool("idle-connections", false, "measure idle connections alone")
 	feedAlone := flag.Bool("feed", false, "measure the feed alone")
+	evalAlone := flag.Bool("eval", false, "measure scripts alone")
 	rewritesAlone := flag.Bool("rewrites", false, "measure writers beside rewrites of the log alone")
 	asJSON := flag.Bool("json", false, "print the results as JSON, and the table to the standard error")
 	flag.Parse()
 	if *asJSON {
 		p.out = os.Stderr
 	}
-	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed, p.fanOut, p.connections}
+	parts := []func() error{p.speed, p.memory, p.feedCost, p.consumer, p.feed, p.fanOut, p.connections, p.eval}
 	if *feedAlone {
 		parts = []func() error{p.feed}
 	}
@@ -75,6 +76,9 @@ func main() {
 	}
 	if *pubsubAlone {
 		parts = []func() error{p.fanOut}
+	}
+	if *evalAlone {
+		parts = []func() error{p.eval}
 	}
 	if *rewritesAlone {
 		parts = []func() error{p.rewriters}
@@ -138,9 +142,10 @@ func (p *plan) loads() []load {
 	return loads
 }
 
-// speed alternates the two servers; each measures all loads on a fresh store.
-func (p *plan) speed() error {
-	loads := p.loads()
+func (p *plan) speed() error { return p.compare(p.loads()) }
+
+// compare alternates the two servers; each measures all loads on a fresh store.
+func (p *plan) compare(loads []load) error {
 	kevy, redis := make([]series, len(loads)), make([]series, len(loads))
 	for run := range p.runs {
 		servers := []struct {

@@ -1,6 +1,8 @@
 package lualib
 
 import (
+	"math"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -111,7 +113,23 @@ func push(l *lua.LState, values ...lua.LValue) int {
 
 func pushString(l *lua.LState, s string) int { return push(l, lua.LString(s)) }
 
-func pushNumber(l *lua.LState, f float64) int { return push(l, lua.LNumber(f)) }
+func pushNumber(l *lua.LState, f float64) int { return push(l, number(f)) }
+
+// smallNumbers are values that need no memory of their own.
+var smallNumbers = func() (values [1024]lua.LValue) {
+	for i := range values {
+		values[i] = lua.LNumber(i)
+	}
+	return values
+}()
+
+// number makes a value of a number.
+func number(f float64) lua.LValue {
+	if i := int(f); uint(i) < uint(len(smallNumbers)) && float64(i) == f && (i != 0 || !math.Signbit(f)) {
+		return smallNumbers[i]
+	}
+	return lua.LNumber(f)
+}
 
 // metaField is a metamethod of a value, nil if it has none.
 func metaField(l *lua.LState, v lua.LValue, name string) lua.LValue {

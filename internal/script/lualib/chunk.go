@@ -100,6 +100,9 @@ func compile(source, name string, fold folding) (*lua.FunctionProto, error) {
 		}
 		return nil, &syntaxError{fmt.Sprintf("%s:%d: function or expression too complex", syntaxName, last)}
 	}
+	// Only functions within a chunk have the table arg; to make it costs more than a
+	// short script.
+	proto.IsVarArg &^= lua.VarArgNeedsArg
 	finish(proto, &lua.LUserData{Value: c})
 	return proto, nil
 }

@@ -68,7 +68,7 @@ func (d *decoder) value() lua.LValue {
 		t.RawSetString("ignore_error_stats_update", lua.LTrue)
 		return t
 	case ':':
-		return lua.LNumber(n)
+		return number(float64(n))
 	case '$':
 		if n < 0 {
 			return lua.LFalse

@@ -93,7 +93,6 @@ func numberString(f float64) string {
 // parseNumber reads the text of a number as Lua 5.1 does, which leaves it to C's
 // strtod: white space around, hexadecimal integers and fractions, inf and nan.
 func parseNumber(s string) (float64, bool) {
-	s = strings.Trim(s, " \t\n\v\f\r")
 	if n := len(s); 0 < n && n < 16 {
 		// Most are short and decimal.
 		v, i := int64(0), 0
@@ -105,6 +104,7 @@ func parseNumber(s string) (float64, bool) {
 			return float64(v), true
 		}
 	}
+	s = strings.Trim(s, " \t\n\v\f\r")
 	f, n := strtod(s)
 	return f, n > 0 && n == len(s)
 }

@@ -56,19 +56,32 @@ func (s *State) commandArgs(l *lua.LState) (args [][]byte, fault string) {
 	if n == 0 {
 		return nil, "Please specify at least one argument for this redis lib call"
 	}
-	args = make([][]byte, n)
-	for i := range args {
+	args, b := s.args[:0], s.argBytes[:0]
+	for i := range n {
+		from := len(b)
 		switch v := l.Get(i + 1).(type) {
 		case lua.LString:
-			args[i] = []byte(v)
+			b = append(b, v...)
 		case lua.LNumber:
-			args[i] = appendArgument(nil, float64(v))
+			b = appendArgument(b, float64(v))
 		default:
 			return nil, "Lua redis lib command arguments must be strings or integers"
 		}
+		// What b outgrows is still that argument's.
+		args = append(args, b[from:len(b):len(b)])
+	}
+	if cap(args) <= maxKeptArgs && cap(b) <= maxKeptArgBytes {
+		s.args, s.argBytes = args, b
 	}
 	return args, ""
 }
+
+// maxKeptArgs and maxKeptArgBytes are how much room for arguments is kept from one
+// call to the next.
+const (
+	maxKeptArgs     = 1 << 10
+	maxKeptArgBytes = 64 << 10
+)
 
 func redisCall(l *lua.LState) int { return command(l, true) }
 

@@ -40,12 +40,15 @@ type State struct {
 	redis      *lua.LTable // the contents of redis
 	random     random
 	watch      watch
-	ending     error                // why what runs has to end
-	done       chan struct{}        // closed once ending is set
-	raising    bool                 // raise has pushed the error that throw finds
-	body       *lua.LFunction       // makes what a coroutine runs
-	nested     int                  // calls from functions of libraries, within each other
-	idle       [maxIdle]*lua.LState // threads for protected calls, by the level of nesting
+	ending     error          // why what runs has to end
+	done       chan struct{}  // closed once ending is set
+	raising    bool           // raise has pushed the error that throw finds
+	body       *lua.LFunction // makes what a coroutine runs
+	// args and argBytes are the arguments of the command that is being called.
+	args     [][]byte
+	argBytes []byte
+	nested   int                  // calls from functions of libraries, within each other
+	idle     [maxIdle]*lua.LState // threads for protected calls, by the level of nesting
 	// loadGlobals are what a library sees while it is loaded; nil where none is.
 	loadGlobals *lua.LTable
 	loading     *loading // the library that is being loaded, nil: none
@@ -97,8 +100,10 @@ func (s *State) Eval(p *Program, name string, keys, args [][]byte, h Host, w *re
 	s.globals.RawSetString("KEYS", s.list(keys))
 	s.globals.RawSetString("ARGV", s.list(args))
 	out := s.run(s.function(p), nil, name, h, w)
-	s.globals.RawSetString("KEYS", lua.LNil)
-	s.globals.RawSetString("ARGV", lua.LNil)
+	// The tables go; the entries stay for the next script, as to remove and to make
+	// them costs more than a short one.
+	s.globals.RawSetString("KEYS", lua.LFalse)
+	s.globals.RawSetString("ARGV", lua.LFalse)
 	return out
 }
 
