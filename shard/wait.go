@@ -197,6 +197,16 @@ func wakesAs(k Kind) wake {
 	return wakeEnd
 }
 
+// Awaited reports whether somebody waits for a key of the shards, which are held.
+func (s *Set) Awaited(held []int) bool {
+	for _, i := range held {
+		if len(s.shards[i].queues) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Ready reports whether keys have changed for which somebody waits.
 func (tx *Tx) Ready() bool { return len(tx.ready) > 0 }
 

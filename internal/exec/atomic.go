@@ -14,7 +14,7 @@ func (x *Executor) Atomically(s *Session, fn func(do func(args [][]byte)) error)
 	if err := x.store.Admit(); err != nil {
 		return misconf(err)
 	}
-	for !x.hold(s, x.all) {
+	for !x.hold(s, x.all, true) {
 		x.store.Set().AwaitReturn()
 	}
 	s.tx.KeepUndo()

@@ -19,6 +19,19 @@ type parker interface {
 	Park() (ctx context.Context, done func(), ok bool)
 }
 
+// HangUps knows which sessions' peers have hung up.
+type HangUps interface {
+	// Watch is called before a command of the session that may wait runs. From then on
+	// Abandon is called for it once its peer hangs up.
+	Watch(session command.Session)
+	// Notice calls Abandon for all whose peer has hung up by now, and does not wait.
+	Notice()
+}
+
+// NoticeWith makes h be asked who has hung up, before anyone is served. It must be
+// called before there are sessions.
+func (x *Executor) NoticeWith(h HangUps) { x.hangUps = h }
+
 // outcome says how a wait ended.
 type outcome uint8
 

@@ -30,6 +30,7 @@ type Executor struct {
 	quick    []bool // by command.Spec.Number: see quickCommands
 	watch    atomic.Pointer[watching]
 	scripts  scripts
+	hangUps  HangUps // nil: sessions have no connections
 }
 
 // New returns an executor. Where refusals name none to admit by, those of this
@@ -107,8 +108,11 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 		s.staleClock()
 		return
 	}
+	if x.hangUps != nil && spec.Flags&command.Blocking != 0 && s.parker != nil {
+		x.hangUps.Watch(s.self)
+	}
 	start := s.W.Len()
-	if !x.hold(s, x.shardsOf(s, spec, args)) {
+	if !x.hold(s, x.shardsOf(s, spec, args), spec.Flags&(command.Write|command.MayReplicate) != 0) {
 		x.reject(s, spec, args, x.busy())
 		return
 	}
@@ -129,10 +133,23 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 
 // hold locks shards and begins the session's Tx on them. What they owe to those
 // who wait comes first. It reports false where a script has them for long.
-func (x *Executor) hold(s *Session, shards []int) bool {
+//
+// Before something may be pushed for those who wait, it is noticed who of them has
+// hung up: what is popped for a dead connection is lost. That is asked of the system,
+// so not under the locks, and once for all commands of a batch: who hung up before the
+// batch was sent has done so by then.
+func (x *Executor) hold(s *Session, shards []int, pushes bool) bool {
 	set := x.store.Set()
 	if !set.LockUnlessYielded(shards) {
 		return false
+	}
+	if pushes && !s.noticed && x.hangUps != nil && set.Awaited(shards) {
+		set.Unlock(shards)
+		x.hangUps.Notice()
+		s.noticed = true
+		if !set.LockUnlessYielded(shards) {
+			return false
+		}
 	}
 	if x.scripts.halted.Load() {
 		set.Unlock(shards)

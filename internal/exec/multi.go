@@ -214,7 +214,7 @@ func (x *Executor) runQueued(s *Session, queued []queuedCommand, args [][]byte) 
 		}
 	}
 	start := s.W.Len()
-	if !x.hold(s, s.shards) {
+	if !x.hold(s, s.shards, s.multi.tells) {
 		return false
 	}
 	if s.tx.Dirty(s.watch) {

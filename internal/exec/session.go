@@ -42,7 +42,8 @@ type Session struct {
 	lastStreams []int  // its shard streams
 
 	seen    uint64
-	settled int // calls of Settle
+	settled int  // calls of Settle
+	noticed bool // who has hung up, since staleClock
 	nowMs   int64
 	nowLeft int
 }
@@ -218,8 +219,9 @@ func (s *Session) now() int64 {
 	return s.nowMs
 }
 
-// staleClock makes the next command read the time: something took long.
-func (s *Session) staleClock() { s.nowLeft = 0 }
+// staleClock makes the next command read the time, and notice who has hung up:
+// something took long.
+func (s *Session) staleClock() { s.nowLeft, s.noticed = 0, false }
 
 // wrote notes that the reply from start on stands for a commit that ends at
 // lsn.

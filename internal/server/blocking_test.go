@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -91,4 +93,75 @@ func TestStopWithBlockedClients(t *testing.T) {
 		_ = in.conn().Send("BLMOVE", fmt.Sprint("a", i%10), fmt.Sprint("b", i%7), "LEFT", "RIGHT", "0")
 	}
 	eventually(t, "they wait", func() bool { return watcher.infoInt("clients", "blocked_clients") == many })
+}
+
+// TestHangUpsAreNoticedWithoutHelp: where nothing watches for all, each client that
+// waits watches by itself.
+func TestHangUpsAreNoticedWithoutHelp(t *testing.T) {
+	in := start(t)
+	watcher := in.conn()
+	watcher.expect("PING", "+PONG") // it serves, and so has opened them
+	in.hangUps.close()
+	tail := watcher.do("CHANGES TAIL ALL").Strings()
+	since := "CHANGES SINCE ALL " + tail[0] + " " + tail[1] + " BLOCK 60000"
+	for _, waits := range []string{"BLPOP q 0", "BLPOP q 0\r\nPING", since, since + "\r\nPING"} {
+		c := in.conn()
+		if _, err := c.Write([]byte(waits + "\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return watcher.infoInt("clients", "blocked_clients") == 1 })
+		c.Close()
+		eventually(t, "it is gone", func() bool { return watcher.infoInt("clients", "blocked_clients") == 0 })
+	}
+	watcher.expect("RPUSH q a", ":1")
+	c := in.conn()
+	c.blocks(watcher, 1, "BLPOP", "r", "0")
+	watcher.expect("RPUSH r b", ":1")
+	if r, err := c.ReadReply(); err != nil || r.String() != `["r", "b"]` {
+		t.Errorf("it was served %s, %v", r, err)
+	}
+	c.expect("LPOP q", `"a"`)
+}
+
+// TestWaitingTakesOneGoroutine: that of the client; whether it hangs up is watched
+// for all together. Those who go on are watched until their end.
+func TestWaitingTakesOneGoroutine(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("each client watches by itself here")
+	}
+	in := start(t)
+	watcher := in.conn()
+	const many = 200
+	before := runtime.NumGoroutine()
+	var conns []*conn
+	for i := range int64(many) {
+		c := in.conn()
+		conns = append(conns, c)
+		c.blocks(watcher, i+1, "BLPOP", "q", "0")
+	}
+	if n := runtime.NumGoroutine() - before; n > many+many/10 {
+		t.Errorf("%d waiting clients have %d goroutines", many, n)
+	}
+	// More at once than are noticed at a time.
+	for _, c := range conns[:many-1] {
+		c.Close()
+	}
+	watcher.expect("RPUSH q a b", ":2")
+	if r, err := conns[many-1].ReadReply(); err != nil || r.String() != `["q", "a"]` {
+		t.Errorf("the only one who is there gets %s, %v", r, err)
+	}
+	eventually(t, "the others are gone", func() bool { return watcher.infoInt("clients", "connected_clients") == 2 })
+	// What is not sent to wait is answered, though the peer sends no more.
+	c := conns[many-1]
+	if _, err := c.Write([]byte("LPOP q\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Conn.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"b"`, "+PONG"} {
+		if r, err := c.ReadReply(); err != nil || r.String() != want {
+			t.Errorf("who half closed the connection gets %s, %v", r, err)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ type client struct {
 	batchBytes int           // input since the buffer was last empty
 	closing    bool          // after the replies so far
 	rests      bool          // the goroutine ends, and the connection does not
+	watched    bool          // by srv.hangUps
 	quiet      *quiet        // nil: it gets its replies
 	resumed    *pausedClient // a pause has kept the command waiting that runs
 	unsettled  bool          // replies were dropped: what they stand for has not been waited for
@@ -73,6 +75,10 @@ type client struct {
 	noTouch atomic.Bool
 	// unblock ends the wait of a command for the feed; guarded by mu.
 	unblock func(reason error)
+	// gone says that the peer has hung up, or the client was killed; endWait ends what
+	// waits then, nil if nothing does. Guarded by mu.
+	gone    bool
+	endWait context.CancelFunc
 
 	idleSince atomic.Int64 // on the server's clock; or busy, or resting and below
 	asleep    atomic.Bool  // it has no goroutine
@@ -350,7 +356,7 @@ func (c *client) HangUp() { c.closing = true }
 // is served nothing any more.
 func (c *client) kill() {
 	c.killed.Store(true)
-	c.es.Abandon()
+	c.hungUp()
 	// The socket: to close TLS would wait for the peer to take that.
 	_ = socketOf(c.conn).Close()
 	c.wake() // after Close, which takes it out of the dormitory

@@ -153,8 +153,9 @@ func (in *instance) asleep() (n int) {
 // TestRestWithoutDormitory: where there is none, clients that rest wait by themselves.
 func TestRestWithoutDormitory(t *testing.T) {
 	in := start(t)
-	in.dormitory.close()
 	c, other := in.conn(), in.conn()
+	other.expect("PING", "+PONG") // it serves, and so has opened it
+	in.dormitory.close()
 	for range 3 {
 		eventually(t, "both rest", func() bool {
 			in.putToRest()

@@ -59,6 +59,7 @@ type Server struct {
 	limits    atomic.Pointer[resp.Limits] // of what clients send
 	pacer     pacer
 	dormitory dormitory
+	hangUps   hangUps
 
 	writeTimeout time.Duration
 
@@ -140,6 +141,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Ser
 	}
 	s.subscribeSpec, s.sinceSpec = table.Original("changes|subscribe"), table.Original("changes|since")
 	s.exec = exec.New(table, store, log, s.refusals())
+	s.exec.NoticeWith(&s.hangUps)
 	s.openScripts()
 	store.TellWith(s.tell)
 	return s, nil
@@ -155,6 +157,9 @@ func newRunID() string {
 func (s *Server) serve(ctx context.Context, listeners entrances, ready func(addr string)) error {
 	if err := s.dormitory.open(s); err != nil {
 		s.log.Warn("idle connections will need more memory", "error", err)
+	}
+	if err := s.hangUps.open(s); err != nil {
+		s.log.Warn("clients that hang up while they wait will be noticed later", "error", err)
 	}
 	for w := range ways {
 		s.openPorts(w, listeners[w], s.cfg.Bind.Load())
@@ -195,6 +200,7 @@ func (s *Server) stop() {
 	s.handshakes.end()
 	s.active.Wait()
 	s.dormitory.close()
+	s.hangUps.close()
 	s.scripts.Close()
 	s.pacer.stop()
 	s.pauses.stop()

@@ -64,23 +64,57 @@ func (c *client) Park() (ctx context.Context, done func(), ok bool) {
 	c.es.Waits()
 	c.publish()
 	ctx, cancel := context.WithCancel(context.Background())
-	watched := make(chan struct{})
-	if c.raw == nil {
-		close(watched)
-	} else {
-		go func() {
-			defer close(watched)
-			c.watchHangUp(ctx, cancel)
-		}()
+	c.setEndWait(cancel)
+	stop := func() {}
+	if c.srv.hangUps.Watch(c); !c.watched && c.raw != nil {
+		stop = c.watchAlone(ctx, cancel)
 	}
 	return ctx, func() {
+		c.setEndWait(nil)
 		cancel()
+		stop()
+		c.es.Resumes()
+	}, true
+}
+
+// setEndWait says how hungUp ends what waits, nil if nothing does any more. If the
+// peer has hung up before, it is called at once.
+func (c *client) setEndWait(cancel context.CancelFunc) {
+	c.mu.Lock()
+	c.endWait = cancel
+	gone := c.gone
+	c.mu.Unlock()
+	if gone && cancel != nil {
+		cancel()
+	}
+}
+
+// hungUp notes that the peer has closed its side, or that the client was killed: what
+// it waits for, now or later, nobody wants. Any goroutine may call it.
+func (c *client) hungUp() {
+	c.es.Abandon()
+	c.mu.Lock()
+	c.gone = true
+	cancel := c.endWait
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// watchAlone watches for a hang-up on a goroutine of its own, until stop is called.
+func (c *client) watchAlone(ctx context.Context, cancel context.CancelFunc) (stop func()) {
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		c.watchHangUp(ctx, cancel)
+	}()
+	return func() {
 		// The watcher waits in a read: a deadline in the past ends it.
 		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 		<-watched
 		_ = c.conn.SetReadDeadline(time.Time{})
-		c.es.Resumes()
-	}, true
+	}
 }
 
 // Drain sends what was gathered, in the middle of a reply.
