@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,9 +34,7 @@ func blockOn(p *Pair, s Step, at int) (*Difference, error) {
 	for _, sd := range []*side{&p.oracle, &p.server} {
 		c := sd.conns[s.Conn]
 		c.SetDeadline(time.Now().Add(replyTimeout))
-		if _, err := c.Write(buf); err != nil {
-			return nil, err
-		}
+		_, _ = c.Write(buf) // one that has ended is told by its reply
 	}
 	blocks, err := p.oracle.waits(s.Conn)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *side) waits(conn int) (bool, error) {
 		case err == nil:
 			return false, nil
 		case !errors.As(err, &ne) || !ne.Timeout():
-			return false, err
+			return false, nil // it has ended, and who reads its reply is told
 		}
 		blocked, err := s.isBlocked(conn)
 		if err != nil || blocked {
@@ -105,10 +104,13 @@ func (p *Pair) answered(s Step, at int) (*Difference, error) {
 		return r, err
 	}
 	want, err := read(&p.oracle)
-	if err != nil {
+	if err != nil && kindOf(err) != closedKind {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
-	got, _ := read(&p.server)
+	got, other := read(&p.server)
+	if err != nil && other != nil {
+		p.closed = append(p.closed, s.Conn)
+	}
 	return p.compare(s, at, want, got), nil
 }
 
@@ -213,26 +215,21 @@ func (p *Pair) bothWait(at int) (*Difference, error) {
 
 // unblock runs CLIENT UNBLOCK, whose first argument is a number of a connection: the ids are each server's own.
 func unblock(p *Pair, s Step, at int) (*Difference, error) {
-	args := make([][]string, 2)
+	// The reply is compared with the number that both were given.
+	steps := [2]Step{s, s}
 	for i, sd := range []*side{&p.oracle, &p.server} {
-		for _, a := range s.Args {
-			args[i] = append(args[i], string(a))
-		}
 		if len(s.Args) > 2 {
 			if n, err := strconv.Atoi(string(s.Args[2])); err == nil && n >= 0 && n < len(sd.ids) {
-				args[i][2] = sd.ids[n]
+				steps[i].Args = slices.Clone(s.Args)
+				steps[i].Args[2] = []byte(sd.ids[n])
 			}
 		}
 	}
-	want, err := p.oracle.conns[s.Conn].Do(args[0]...)
+	want, got, err := p.exchangeEach(steps[:1], steps[1:])
 	if err != nil {
 		return nil, err
 	}
-	got, err := p.server.conns[s.Conn].Do(args[1]...)
-	if err != nil {
-		return nil, err
-	}
-	return p.compare(s, at, want, got), nil
+	return p.compare(s, at, want[0], got[0]), nil
 }
 
 // soonest tells of a timeout that would end a wait within the run; at is its argument's place, negative from

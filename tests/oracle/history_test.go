@@ -61,8 +61,10 @@ func (h *history) begin() error {
 		return err
 	}
 	defer mirror.Close()
-	if r, err := mirror.Do("FLUSHALL"); err != nil || r.IsError("") {
-		return fmt.Errorf("FLUSHALL: %s, %v", r, err)
+	for _, args := range [][]string{{"FLUSHALL"}, {"FUNCTION", "FLUSH"}} {
+		if r, err := mirror.Do(args...); err != nil || r.IsError("") {
+			return fmt.Errorf("%s: %s, %v", args, r, err)
+		}
 	}
 	return h.seek()
 }

@@ -59,7 +59,7 @@ func TestRandomCommands(t *testing.T) {
 		opt.Names = strings.Split(list, ",")
 	}
 	runRounds(t, pair, seed, total, opt)
-	t.Logf("%d commands waited, %d of them not to the end of their round", pair.Waited, pair.Ended)
+	t.Logf("%d commands waited, %d of them not to the end of their round; %d connections were ended", pair.Waited, pair.Ended, pair.Closed)
 	if pair.Ended < 4*pair.rounds && opt.Names == nil && !t.Failed() {
 		t.Errorf("only %d waits were over in %d rounds", pair.Ended, pair.rounds)
 	}

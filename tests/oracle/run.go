@@ -71,6 +71,10 @@ type Pair struct {
 	Events *Events
 	// Waited counts the commands that waited, Ended those among them whose wait was over in the run.
 	Waited, Ended int
+	// Closed counts the connections that both servers ended.
+	Closed int
+	// closed are the connections that both servers have ended, as those of a user that is deleted.
+	closed []int
 	// Calls and Errors count replies by command, on the oracle.
 	Calls, Errors map[string]int
 }
@@ -116,31 +120,18 @@ func (p *Pair) Close() {
 // reset empties both servers and opens new connections.
 func (p *Pair) reset() error {
 	p.Close()
-	p.state = make([]state, p.conns)
+	p.state, p.closed = make([]state, p.conns), nil
 	for _, s := range []*side{&p.oracle, &p.server} {
 		for i := -1; i < p.conns; i++ {
-			raw, err := s.dial()
+			c, id, err := s.open(i)
 			if err != nil {
 				return err
 			}
-			raw.SetDeadline(time.Now().Add(10 * time.Minute))
-			c := wire.NewConn(raw)
 			if i < 0 {
 				s.admin = c
 				continue
 			}
-			id, err := c.Do("CLIENT", "ID")
-			if err != nil {
-				return err
-			}
-			s.conns, s.ids = append(s.conns, c), append(s.ids, string(id.Text))
-			if i%2 == 0 {
-				continue
-			}
-			// Half of the connections begin with RESP3; HELLO changes that as they go.
-			if r, err := c.Do("HELLO", "3"); err != nil || r.IsError("") {
-				return fmt.Errorf("HELLO 3: %s, %v", r, err)
-			}
+			s.conns, s.ids = append(s.conns, c), append(s.ids, id)
 		}
 		// What a restart keeps, and what is gone by it: After may have restarted one server and not the other.
 		for _, args := range [][]string{{"FLUSHALL"}, {"FUNCTION", "FLUSH"}, {"SCRIPT", "FLUSH"}, {"ACL", "LOG", "RESET"}} {
@@ -155,6 +146,45 @@ func (p *Pair) reset() error {
 	if p.Events != nil {
 		return p.Events.open(p)
 	}
+	return nil
+}
+
+// open makes connection i, or one for looking where that is negative.
+func (s *side) open(i int) (*wire.Conn, string, error) {
+	raw, err := s.dial()
+	if err != nil {
+		return nil, "", err
+	}
+	raw.SetDeadline(time.Now().Add(10 * time.Minute))
+	c := wire.NewConn(raw)
+	if i < 0 {
+		return c, "", nil
+	}
+	id, err := c.Do("CLIENT", "ID")
+	if err == nil && i%2 == 1 {
+		// Half of the connections begin with RESP3; HELLO changes that as they go.
+		var r wire.Reply
+		if r, err = c.Do("HELLO", "3"); err == nil && r.IsError("") {
+			err = fmt.Errorf("HELLO 3: %s", r)
+		}
+	}
+	return c, string(id.Text), err
+}
+
+// reopen opens those connections again that both servers have ended.
+func (p *Pair) reopen() error {
+	for _, i := range p.closed {
+		for _, s := range []*side{&p.oracle, &p.server} {
+			s.conns[i].Close()
+			var err error
+			if s.conns[i], s.ids[i], err = s.open(i); err != nil {
+				return err
+			}
+		}
+		p.state[i] = state{}
+		p.Closed++
+	}
+	p.closed = nil
 	return nil
 }
 
@@ -195,6 +225,9 @@ func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 		if diff == nil && err == nil {
 			diff, err = p.settle(i + n - 1)
 		}
+		if diff == nil && err == nil {
+			err = p.reopen()
+		}
 		if p.Events != nil && diff == nil && err == nil {
 			diff, err = p.Events.compare(p, steps[i], i)
 		}
@@ -224,10 +257,10 @@ func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 }
 
 // batch is how many of the next steps may go out in one pipeline: steps of one connection, none of which
-// needs work of its own.
+// needs work of its own or, as overlooked does, a look at what those before it have done.
 func (p *Pair) batch(steps []Step) int {
 	for n, s := range steps {
-		alone := s.PauseMs > 0 || p.cat.specialOf(s.Args).run != nil
+		alone := s.PauseMs > 0 || p.cat.specialOf(s.Args).run != nil || storesInto(s.Args) != "" || name(s.Args) == "EXEC"
 		if n > 0 && (alone || s.Conn != steps[0].Conn || n == maxBatch) {
 			return n
 		}
@@ -308,13 +341,18 @@ func (p *Pair) runOne(s Step, at int) (want, got wire.Reply, _ *Difference, _ er
 
 // exchange sends the steps to both servers and reads the replies.
 func (p *Pair) exchange(steps []Step) (want, got []wire.Reply, err error) {
-	var buf []byte
-	for _, s := range steps {
-		buf = wire.AppendCommand(buf, s.Args...)
-	}
-	conn := steps[0].Conn
+	return p.exchangeEach(steps, steps)
+}
+
+// exchangeEach is exchange with steps for each that may name the connections of that server.
+func (p *Pair) exchangeEach(oracle, server []Step) (want, got []wire.Reply, err error) {
+	conn := oracle[0].Conn
 	written := make(chan error, 2)
-	for _, s := range []*side{&p.oracle, &p.server} {
+	for i, s := range []*side{&p.oracle, &p.server} {
+		var buf []byte
+		for _, step := range [][]Step{oracle, server}[i] {
+			buf = wire.AppendCommand(buf, step.Args...)
+		}
 		c := s.conns[conn]
 		c.SetDeadline(time.Now().Add(replyTimeout))
 		if len(buf) < 32<<10 {
@@ -325,9 +363,9 @@ func (p *Pair) exchange(steps []Step) (want, got []wire.Reply, err error) {
 		go func() { _, err := c.Write(buf); written <- err }()
 	}
 	read := func(s *side) ([]wire.Reply, error) {
-		out := make([]wire.Reply, len(steps))
+		out := make([]wire.Reply, len(oracle))
 		var failed error
-		for i := range steps {
+		for i := range oracle {
 			r, err := s.conns[conn].ReadReply()
 			if err != nil {
 				// A reply that does not come is a reply that can be compared.
@@ -341,7 +379,13 @@ func (p *Pair) exchange(steps []Step) (want, got []wire.Reply, err error) {
 	want, errW := read(&p.oracle)
 	got, errG := read(&p.server)
 	if errW != nil && errG != nil {
-		return nil, nil, fmt.Errorf("neither server answers: %w", errW)
+		if kindOf(errW) != closedKind || kindOf(errG) != closedKind {
+			return nil, nil, fmt.Errorf("neither server answers: %w", errW)
+		}
+		p.closed = append(p.closed, conn)
+		<-written
+		<-written
+		return want, got, nil
 	}
 	for range 2 {
 		if werr := <-written; werr != nil {
@@ -355,8 +399,11 @@ func kindOf(err error) string {
 	if ne, ok := err.(net.Error); ok && ne.Timeout() {
 		return "time-out"
 	}
-	return "closed"
+	return closedKind
 }
+
+// closedKind is what is read of a connection that the server has ended.
+const closedKind = "closed"
 
 // compare compares the replies to one step and follows the connection's state.
 func (p *Pair) compare(s Step, at int, want, got wire.Reply) *Difference {
