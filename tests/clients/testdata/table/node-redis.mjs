@@ -92,6 +92,8 @@ console.log('restart')
 await input.next()
 await eventually('after a restart', () => client.ping().catch(() => false))
 assert.equal(await client.get('app:kept'), 'v')
+// One that is just connecting goes on with it after destroy, and keeps node from its end.
+await eventually('the other one after a restart', () => other.ping().catch(() => false))
 step('reconnect')
 
 for (const client of opened) if (client.isOpen) client.destroy()
