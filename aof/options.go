@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"kevy/internal/vfs"
 )
@@ -64,6 +65,9 @@ type Options struct {
 	// is in the log. Calls come in the order of the log. It must be quick, and must
 	// not call the log.
 	Publish func(firstLSN uint64, e Encoder)
+	// Took, if set, is told how long the file was written to, and how long an fsync took
+	// under PolicyAlways: the events aof-write and aof-fsync-always of Redis.
+	Took func(event string, took time.Duration)
 	// FileHeader, if set, appends the lines "#kevy-pos <stream> <generation>
 	// <next-offset>", each with CR LF, that begin a new file: the position of each
 	// stream after all that was published. It is called under the log's mutex.

@@ -160,7 +160,9 @@ func (l *Log) writePending() error {
 		if len(o.batch) == 0 {
 			return nil
 		}
+		start := time.Now()
 		n, files, err := l.writeBatch(o.batch)
+		l.took("aof-write", start)
 		l.mu.Lock()
 		l.mem.wrote(n)
 		l.files -= files
@@ -178,6 +180,13 @@ func (l *Log) writePending() error {
 			return nil
 		}
 		l.writer.notify()
+	}
+}
+
+// took tells who wants to know how long something took.
+func (l *Log) took(event string, start time.Time) {
+	if l.opt.Took != nil {
+		l.opt.Took(event, time.Since(start))
 	}
 }
 
@@ -590,6 +599,9 @@ func (l *Log) syncFile() error {
 		err = l.fail("fsync "+l.file.Name(), err)
 		l.dir.noteFailedSync(l.file.Name(), err)
 		return err
+	}
+	if l.Policy() == PolicyAlways {
+		l.took("aof-fsync-always", start)
 	}
 	l.syncs.mu.Lock()
 	l.syncs.count++

@@ -226,6 +226,9 @@ func (tx *Tx) clear(db int) {
 		if tx.undo != nil {
 			tx.undo.saveDB(sh, db)
 		}
+		if !tx.replay {
+			tx.set.freedLater.Add(int64(sh.dbs[db].keys.Len()))
+		}
 		sh.dbs[db] = newDatabase()
 		tx.grow(sh, db)
 	}

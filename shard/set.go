@@ -20,12 +20,13 @@ const MaxShards = 1024
 
 // Set is all shards of a store.
 type Set struct {
-	shards []*Shard
-	dbs    int
-	limits atomic.Pointer[ds.Limits]
-	lfu    atomic.Pointer[LFU] // nil: uses are not counted
-	bytes  atomic.Int64        // of the keyspace, see memory.go
-	alone  atomic.Bool         // see LookAtUses
+	shards     []*Shard
+	dbs        int
+	limits     atomic.Pointer[ds.Limits]
+	lfu        atomic.Pointer[LFU] // nil: uses are not counted
+	bytes      atomic.Int64        // of the keyspace, see memory.go
+	alone      atomic.Bool         // see LookAtUses
+	freedLater atomic.Int64
 	// evicted counts the keys that went to make room.
 	evicted atomic.Int64
 	expiry  ExpiryStats
@@ -116,6 +117,13 @@ func (s *Set) ResetExpired() {
 	s.expiry.Expired.Store(0)
 	s.expiry.Fields.Store(0)
 }
+
+// FreedLater returns how many large values went whole, and keys with their database, since
+// the start: their memory is the collector's business.
+func (s *Set) FreedLater() int64 { return s.freedLater.Load() }
+
+// ResetFreedLater sets that count to zero.
+func (s *Set) ResetFreedLater() { s.freedLater.Store(0) }
 
 // PauseExpiry says whether overdue keys stay until somebody asks for them, as
 // DEBUG SET-ACTIVE-EXPIRE does.

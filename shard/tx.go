@@ -226,20 +226,27 @@ func (tx *Tx) delete(sh *Shard, d *database, key []byte) {
 	tx.save(sh, key)
 	tx.record(sh, op.Del, key, 0)
 	tx.recorded()
-	d.drop(key)
+	if e := d.drop(key); e != nil && !tx.replay && e.Object() != nil && e.Object().Len() > freedAtOnce {
+		tx.set.freedLater.Add(1)
+	}
 }
 
-// drop removes a key and its deadlines.
-func (d *database) drop(key []byte) {
+// drop removes a key and its deadlines, and returns it, nil if there was none.
+func (d *database) drop(key []byte) *ds.Entry {
 	e := d.keys.Delete(key)
 	if e == nil {
-		return
+		return nil
 	}
 	if e.Aux() != 0 {
 		d.deadlines.Set(key, e.Aux(), 0)
 	}
 	d.forgetFields(e)
+	return e
 }
+
+// freedAtOnce is how many elements a value may have so that the work to free it is not
+// worth counting; as in Redis, which frees such a one at once.
+const freedAtOnce = 64
 
 // save keeps what a rollback needs, before a key is changed.
 func (tx *Tx) save(sh *Shard, key []byte) {

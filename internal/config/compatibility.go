@@ -272,8 +272,9 @@ func checkMemoryOrPercent(text string) (string, error) {
 	return strconv.FormatUint(n, 10), nil
 }
 
+// checkPercentiles takes numbers, which have six places at most and no zeros at their end.
 func checkPercentiles(words []string) error {
-	for _, w := range words {
+	for i, w := range words {
 		n, err := strconv.ParseFloat(w, 64)
 		if err != nil || math.IsNaN(n) {
 			return refusal("Invalid latency-tracking-info-percentiles parameters")
@@ -281,6 +282,7 @@ func checkPercentiles(words []string) error {
 		if n < 0 || n > 100 {
 			return refusal("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
 		}
+		words[i] = strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(n, 'f', 6, 64), "0"), ".")
 	}
 	return nil
 }

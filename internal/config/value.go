@@ -251,7 +251,8 @@ type Words struct {
 	current atomic.Pointer[[]string]
 	form    string
 	adds    bool // lines of one load add up
-	check   func(words []string) error
+	// check refuses words, or writes those that are taken as they are shown.
+	check func(words []string) error
 }
 
 // Load returns the current words. They belong to the setting and are never

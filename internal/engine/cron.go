@@ -39,10 +39,12 @@ func (e *Engine) expireLoop() {
 			continue
 		}
 		deadline := time.Now().Add(expireBudget)
+		cycle := time.Duration(0) // without the time for which others had the shards
 		for i := range e.all {
 			held[0] = i
 			for {
 				e.set.Lock(held)
+				start := time.Now()
 				// What is written once expiry is paused stays, however long this round
 				// has waited for its turn.
 				if e.set.ExpiryPaused() {
@@ -55,11 +57,24 @@ func (e *Engine) expireLoop() {
 					e.Commit(tx)
 				}
 				e.release(tx)
-				if n < expireBatch || time.Now().After(deadline) {
+				now := time.Now()
+				cycle += now.Sub(start)
+				if n < expireBatch || now.After(deadline) {
 					break
 				}
 			}
 		}
+		e.took("expire-cycle", cycle)
+	}
+}
+
+// TellWork says who is told, from now on, how long work of the engine's own took, under
+// the names that events of LATENCY have in Redis.
+func (e *Engine) TellWork(tell func(event string, took time.Duration)) { e.tellWork.Store(&tell) }
+
+func (e *Engine) took(event string, took time.Duration) {
+	if tell := e.tellWork.Load(); tell != nil {
+		(*tell)(event, took)
 	}
 }
 

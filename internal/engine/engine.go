@@ -79,6 +79,7 @@ type Engine struct {
 	source   *feed.Source
 	contract *persist.Contract // nil without files
 	lock     interface{ Close() error }
+	tellWork atomic.Pointer[func(event string, took time.Duration)]
 	report   Report
 	// importing is what an import that did not end has left, nil if there is none.
 	importing *persist.Importing

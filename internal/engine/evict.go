@@ -209,6 +209,7 @@ func (e *Engine) evict(m MaxMemory, budget time.Duration) (end evictionEnd) {
 		}
 	}
 	v.exceeded(end != roomMade)
+	e.took("eviction-cycle", time.Since(start))
 	return end
 }
 

@@ -143,7 +143,7 @@ func (e *Engine) memoryBytes() int64 {
 func (e *Engine) logOptions() aof.Options {
 	opt := aof.Options{
 		FS: e.opt.FS, Dir: e.opt.Dir, Policy: e.opt.Fsync, MemoryBytes: e.memoryBytes(), SegmentBytes: e.opt.SegmentBytes, NoFile: e.opt.NoFile,
-		NowMs: e.opt.NowMs, Logger: e.opt.Logger,
+		NowMs: e.opt.NowMs, Logger: e.opt.Logger, Took: e.took,
 	}
 	if !e.opt.NoFeed {
 		opt.Publish = func(firstLSN uint64, c aof.Encoder) { e.source.Publish(firstLSN, c.(*op.Commit)) }

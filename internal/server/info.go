@@ -61,6 +61,7 @@ func (s *Server) ResetStats() {
 	s.exec.Stats().Reset()
 	s.store.Set().ResetExpired()
 	s.store.Set().ResetEvicted()
+	s.store.Set().ResetFreedLater()
 	s.store.ResetEvictionExceeded()
 }
 
@@ -261,7 +262,8 @@ func (s *Server) infoMemory(f *fields, tx admin.InfoTx) {
 	f.zero("mem_cluster_links")
 	f.num("mem_aof_buffer", m.Log)
 	f.text("mem_allocator", "go")
-	f.zero("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+	f.zero("active_defrag_running", "lazyfree_pending_objects")
+	f.num("lazyfreed_objects", s.store.Set().FreedLater())
 	f.num("kevy_log_memory", s.store.LogStatus().MemoryBytes)
 }
 
@@ -398,12 +400,7 @@ func (s *Server) infoLatencies(f *fields) {
 	if !s.cfg.LatencyTracking.Load() {
 		return
 	}
-	var percents []float64
-	for _, word := range s.cfg.LatencyPercentiles.Load() {
-		if p, err := strconv.ParseFloat(word, 64); err == nil { // the setting takes no others
-			percents = append(percents, p)
-		}
-	}
+	percents := s.cfg.LatencyPercentiles.Load()
 	add := func(spec *command.Spec) {
 		h := s.Latency(spec)
 		if h == nil || h.Count() == 0 {
@@ -411,7 +408,8 @@ func (s *Server) infoLatencies(f *fields) {
 		}
 		words := make([]string, len(percents))
 		for i, p := range percents {
-			words[i] = fmt.Sprintf("p%s=%.3f", strconv.FormatFloat(p, 'g', -1, 64), float64(h.Percentile(p))/1000)
+			n, _ := strconv.ParseFloat(p, 64) // the setting takes nothing else
+			words[i] = fmt.Sprintf("p%s=%.3f", p, float64(h.Percentile(n))/1000)
 		}
 		f.text("latency_percentiles_usec_"+spec.FullName(), strings.Join(words, ","))
 	}

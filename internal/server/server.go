@@ -144,6 +144,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Ser
 	s.exec.NoticeWith(&s.hangUps)
 	s.openScripts()
 	store.TellWith(s.tell)
+	store.TellWork(s.sawEvent)
 	return s, nil
 }
 

@@ -66,6 +66,14 @@ func (s *Server) sawCommandEvent(spec *command.Spec, took time.Duration) {
 	s.watch.events.Add(name, time.Now().Unix(), took.Milliseconds())
 }
 
+// sawEvent notes for LATENCY how long something took beside the commands, if that is
+// long.
+func (s *Server) sawEvent(name string, took time.Duration) {
+	if from := s.cfg.LatencyMonitorMs.Load(); from > 0 && took.Milliseconds() >= from {
+		s.watch.events.Add(name, time.Now().Unix(), took.Milliseconds())
+	}
+}
+
 // SlowLog implements admin.Server.
 func (s *Server) SlowLog() *metrics.SlowLog { return &s.watch.slow }
 
