@@ -1,5 +1,7 @@
 package shard
 
+import "kevy/internal/op"
+
 // Classes of keyspace events, as notify-keyspace-events names them. Their letters
 // are those of Redis.
 type Classes uint32
@@ -41,7 +43,14 @@ func (s *Set) SetEvents(c Classes) {
 // EventClasses returns what SetEvents has set.
 func (s *Set) EventClasses() Classes { return Classes(s.events.Load()) }
 
-// SetTracked says whether keys that change are noted, for Changed to tell.
+// Change is what has changed, as those are told who keep values of keys.
+type Change struct {
+	Key []byte // in whichever database; nil: all keys of one
+	// ByStore says that nobody asked for it: the key was overdue, or made room.
+	ByStore bool
+}
+
+// SetTracked says whether keys that change are noted, for Changes to tell.
 func (s *Set) SetTracked(on bool) { s.tracked.Store(on) }
 
 // noted is what a Tx has noted for others than those that share its log. It is all
@@ -49,13 +58,13 @@ func (s *Set) SetTracked(on bool) { s.tracked.Store(on) }
 type noted struct {
 	events []Event
 	keys   []byte // the events' keys and the changed ones, one behind the other
-	// changed are the keys that changed, one that changes again at once only once;
-	// cleared says that whole databases were.
-	changed [][]byte
-	cleared bool
+	// changes are in the order in which they happened; one that happens again at once
+	// is there once, unless marked have been counted between the two.
+	changes []Change
+	marked  int
 }
 
-// maxKeptNoted is how many events and keys, and maxKeptNotedBytes how many of their
+// maxKeptNoted is how many events and changes, and maxKeptNotedBytes how many of their
 // bytes, a Tx keeps memory for.
 const (
 	maxKeptNoted      = 64
@@ -118,43 +127,61 @@ func (tx *Tx) created(key []byte) {
 	}
 }
 
-// changes notes that a key changes.
-func (tx *Tx) changes(key []byte) {
+// changed notes that a key changes.
+func (tx *Tx) changed(key []byte) {
 	n := &tx.noted
-	if last := len(n.changed) - 1; last < 0 || string(n.changed[last]) != string(key) {
-		n.changed = append(n.changed, n.keep(key))
+	byStore := tx.cause != op.User
+	if last := len(n.changes) - 1; last >= n.marked && n.changes[last].ByStore == byStore && string(n.changes[last].Key) == string(key) {
+		return
 	}
+	n.changes = append(n.changes, Change{Key: n.keep(key), ByStore: byStore})
 }
 
-// keep returns a copy of a key.
+// cleared notes that the keys of a database go.
+func (tx *Tx) cleared() {
+	n := &tx.noted
+	if last := len(n.changes) - 1; last >= n.marked && n.changes[last].Key == nil {
+		return
+	}
+	n.changes = append(n.changes, Change{})
+}
+
+// CountChanges returns how many changes were noted. Those that come stand behind
+// them, the same ones included.
+func (tx *Tx) CountChanges() int {
+	tx.noted.marked = len(tx.noted.changes)
+	return tx.noted.marked
+}
+
+// keep returns a copy of a key, which is not nil for an empty one.
 func (n *noted) keep(key []byte) []byte {
+	if len(key) == 0 {
+		return []byte{}
+	}
 	at := len(n.keys)
 	n.keys = append(n.keys, key...)
 	return n.keys[at:len(n.keys):len(n.keys)]
 }
 
-// Noted reports whether there are events, or changed keys, that nobody was told of.
-func (tx *Tx) Noted() bool {
-	return len(tx.noted.events) > 0 || len(tx.noted.changed) > 0 || tx.noted.cleared
-}
+// Noted reports whether there are events, or changes, that nobody was told of.
+func (tx *Tx) Noted() bool { return len(tx.noted.events) > 0 || len(tx.noted.changes) > 0 }
 
 // Events returns the events since TakeNoted, in order. They are valid until it or
 // End is called.
 func (tx *Tx) Events() []Event { return tx.noted.events }
 
-// Changed returns the names of the keys that changed since TakeNoted, whatever their
-// databases, and whether a database was cleared. They are valid until it or End is
-// called.
-func (tx *Tx) Changed() (keys [][]byte, cleared bool) { return tx.noted.changed, tx.noted.cleared }
+// Changes returns the changes since TakeNoted, in order. They are valid until it or
+// End is called.
+func (tx *Tx) Changes() []Change { return tx.noted.changes }
 
-// TakeNoted forgets what Events and Changed return: it was told.
+// TakeNoted forgets what Events and Changes return: it was told.
 func (tx *Tx) TakeNoted() {
 	n := &tx.noted
-	if cap(n.events) > maxKeptNoted || cap(n.changed) > maxKeptNoted || cap(n.keys) > maxKeptNotedBytes {
+	if cap(n.events) > maxKeptNoted || cap(n.changes) > maxKeptNoted || cap(n.keys) > maxKeptNotedBytes {
 		*n = noted{}
 		return
 	}
 	clear(n.events)
-	clear(n.changed)
-	n.events, n.changed, n.keys, n.cleared = n.events[:0], n.changed[:0], n.keys[:0], false
+	clear(n.changes)
+	n.events, n.changes, n.keys, n.marked = n.events[:0], n.changes[:0], n.keys[:0], 0
 }

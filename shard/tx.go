@@ -31,8 +31,8 @@ var ErrWrongType = &resp.Error{Code: "WRONGTYPE", Text: "Operation against a key
 // next change of the same key, at the latest until End.
 type Tx struct {
 	// By is on whose behalf the Tx changes keys, nil for the store's own. This package
-	// does not look at it.
-	By any
+	// does not look at it. Serves is the same of one who waited and is served now.
+	By, Serves any
 
 	set    *Set
 	held   []int

@@ -140,7 +140,7 @@ func unwatched(v op.Verb) bool {
 // those who wait for it are to be looked at, if the change can concern them.
 func (tx *Tx) touch(sh *Shard, key []byte, w wake) {
 	if tx.set.tracked.Load() {
-		tx.changes(key)
+		tx.changed(key)
 	}
 	if len(sh.watches)+len(sh.queues) > 0 {
 		sh.scratch = watchName(sh.scratch[:0], tx.db, key)
@@ -164,7 +164,7 @@ func watchedIn(name string) (db int, key []byte) {
 // about to be cleared.
 func (tx *Tx) touchDB(sh *Shard, db int) {
 	if tx.set.tracked.Load() {
-		tx.noted.cleared = true
+		tx.cleared()
 	}
 	for name, list := range sh.watches {
 		if in, key := watchedIn(name); in == db && sh.dbs[db].keys.Get(key) != nil {

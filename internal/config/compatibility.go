@@ -109,7 +109,6 @@ func (c *Config) registerCompatibility() {
 	integer("list-compress-depth", 0, 0, maxInt32)
 
 	t.group = "Redis: scripts, events and diagnostics"
-	integer("tracking-table-max-keys", 1000000, 0, maxInt64)
 	choice("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas")
 
 	flag("use-exit-on-panic", false).hide()

@@ -74,6 +74,7 @@ type Config struct {
 
 	// Events and client-side caching.
 	NotifyKeyspaceEvents Text // letters, in Redis's order; empty: no events
+	TrackingTableMaxKeys Int  // 0: no bound of their own
 
 	// Memory and encodings.
 	MaxMemoryBytes            Int // 0: no bound

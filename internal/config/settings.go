@@ -127,6 +127,7 @@ func (c *Config) register() {
 	t.group = "Events and client-side caching"
 	c.NotifyKeyspaceEvents.form, c.NotifyKeyspaceEvents.check = "letters of Ag$lshzxeKEtmdn", canonicalEvents
 	t.text(&c.NotifyKeyspaceEvents, "notify-keyspace-events", "", "Which events of keys are published: K to __keyspace@<db>__:<key>, E to __keyevent@<db>__:<event>; g generic commands, $ strings, l lists, s sets, h hashes, z sorted sets, t streams, x expired, e evicted, A all these, n new keys, m keys that are asked for and missing. Empty: none.")
+	t.int(&c.TrackingTableMaxKeys, "tracking-table-max-keys", 1000000, 0, maxInt64, "Keys that are remembered for clients in CLIENT TRACKING; beyond it those who may have one are told to forget it. 0: no bound but that of memory, 512 MiB, which holds always.")
 
 	t.group = "Memory and encodings"
 	t.bytes(&c.MaxMemoryBytes, "maxmemory", 0, 0, maxInt64, "Bytes of memory above which keys are evicted, or writes refused. 0: no bound. What is compared with it is used_memory of INFO less mem_not_counted_for_evict: keys, values and clients as they are counted one by one, not the process's heap, so that it is exact and falls at once when keys go. Beyond it the process needs memory for the collector's work, for feed-backlog-bytes, and for what a rewrite or a snapshot keeps of keys that change under it.")

@@ -180,6 +180,9 @@ func (x *Executor) release(s *Session) {
 // among those who do.
 func (x *Executor) end(s *Session) (lsn uint64, p *parked) {
 	lsn = x.commit(s)
+	if s.reader != nil {
+		s.reader.Committed()
+	}
 	var debtors []int
 	if s.tx.Ready() && x.serve(s.tx) {
 		debtors = slices.Clone(s.tx.Held())
@@ -243,6 +246,9 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 		began = sinceStart()
 	}
 	spec.Run(c)
+	if s.reader != nil && tx != nil && spec.Flags&command.ReadOnly != 0 {
+		s.tellRead(spec, args)
+	}
 	if c.Waits() != nil && (s.parker == nil || s.InMulti()) {
 		c.Refuse()
 	}

@@ -11,7 +11,8 @@ var ErrOOM = &resp.Error{Code: "OOM", Text: "command not allowed when used memor
 
 // RefuseOOM makes room where there is more in memory than maxmemory allows, and
 // refuses commands that may need more of it if there is none to be made. Commands that
-// only read do not wait for it. Inside EXEC, an update and a script nothing is evicted,
+// only read do not wait for it, but for those of a client that is told which keys go: it
+// is told before the reply, as in Redis. Inside EXEC, an update and a script nothing is evicted,
 // and nothing refused by this: it is asked before.
 func RefuseOOM(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 	store := s.x.store
@@ -19,7 +20,7 @@ func RefuseOOM(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
 		s.oom = false
 		return nil
 	}
-	if spec.Flags&command.ReadOnly != 0 && !s.multi.open {
+	if spec.Flags&command.ReadOnly != 0 && !s.multi.open && s.reader == nil {
 		store.Relieve()
 		return nil
 	}

@@ -133,7 +133,11 @@ func (x *Executor) commitFor(p *parked, tx *shard.Tx) {
 		}
 		return
 	}
+	if p != nil {
+		tx.Serves = p.ctx.Session
+	}
 	lsn := x.store.Commit(tx)
+	tx.Serves = nil
 	if p != nil {
 		p.seen, p.lsn, p.streams = lsn, lsn, x.streamsOf(nil, tx.Commit())
 	}

@@ -27,6 +27,7 @@ type Session struct {
 	db       int
 	multi    transaction
 	watch    *shard.Watch
+	reader   Reader // nil: nobody is told what is read
 
 	latest  *command.Spec // what came last, nil if it was no command
 	holding bool          // shards are locked
@@ -88,7 +89,6 @@ func (x *Executor) NewSession(self command.Session, w *resp.Writer) *Session {
 	s := &Session{W: w, x: x, self: self, watch: x.store.Set().NewWatch()}
 	s.Wake()
 	s.parker, _ = self.(parker)
-	s.tx.By = self
 	return s
 }
 
@@ -186,6 +186,7 @@ func (s *Session) Rest() { s.working = nil }
 // Wake ends Rest.
 func (s *Session) Wake() {
 	s.working = &working{tx: s.x.store.NewTx()}
+	s.tx.By = s.self
 	s.tx.Untouch(s.noTouch)
 }
 

@@ -56,14 +56,22 @@ func appendBulk[T string | []byte](b []byte, text T) []byte {
 	return append(b, "\r\n"...)
 }
 
-// Len is the length of the message on the wire, in bytes.
-func (m *Message) Len() int { return len(m.body) }
+// Len is the length of the message on the wire, in bytes, or about it.
+func (m *Message) Len() int {
+	if m.kind >= kinds {
+		return len(m.body) + unaskedBytes
+	}
+	return len(m.body)
+}
 
 // LSN is up to where the message shows what is in the log.
 func (m *Message) LSN() uint64 { return m.lsn }
 
 // AppendTo appends the message as protocol version proto has it.
 func (m *Message) AppendTo(dst []byte, proto int) []byte {
+	if m.kind >= kinds {
+		return m.appendUnasked(dst, proto)
+	}
 	base := len(dst)
 	dst = append(dst, m.body...)
 	if proto == 3 {
@@ -77,8 +85,11 @@ func (m *Message) AppendTo(dst []byte, proto int) []byte {
 // Parts returns the first byte as protocol version proto has it and the rest, which
 // is shared and read-only. ok is false if it cannot be had so: use AppendTo.
 func (m *Message) Parts(proto int) (first byte, rest []byte, ok bool) {
+	if len(m.starts) != 1 {
+		return 0, nil, false
+	}
 	if first = array; proto == 3 {
 		first = push
 	}
-	return first, m.body[1:], len(m.starts) == 1
+	return first, m.body[1:], true
 }

@@ -153,6 +153,7 @@ func (s *Server) join(nc net.Conn) *client {
 func (s *Server) leave(c *client) {
 	_ = c.conn.Close()
 	c.endMonitor()
+	c.endTracking()
 	if r := c.receiver.Load(); r != nil {
 		r.subs.Close()
 		c.endMessages(r)

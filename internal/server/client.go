@@ -71,6 +71,7 @@ type client struct {
 	quiet      *quiet        // nil: it gets its replies
 	resumed    *pausedClient // a pause has kept the command waiting that runs
 	unsettled  bool          // replies were dropped: what they stand for has not been waited for
+	midReply   bool          // part of what is gathered was sent
 
 	noTouch atomic.Bool
 	// unblock ends the wait of a command for the feed; guarded by mu.
@@ -83,6 +84,7 @@ type client struct {
 	idleSince atomic.Int64 // on the server's clock; or busy, or resting and below
 	asleep    atomic.Bool  // it has no goroutine
 	blocked   atomic.Bool  // by the feed
+	waits     atomic.Bool  // a command waits, and sends nothing
 	unsent    atomic.Int64 // bytes of a large write that goes on
 	counted   atomic.Int64 // bytes that count against maxmemory, messages not included
 	queued    int64        // bytes of messages that do; guarded by srv.mu
@@ -95,6 +97,7 @@ type client struct {
 	libName string      // guarded by mu
 	libVer  string      // guarded by mu
 	state   clientState // written by the owner, guarded by mu for others
+	tracker *tracker    // nil: it was never asked to track keys; written by the owner, guarded by mu for others
 }
 
 // countedInput is what a client's commands are read from.
@@ -131,6 +134,9 @@ func (c *client) serve() {
 			if c.quiet != nil {
 				c.hush()
 			}
+			if c.tracker != nil {
+				c.tellOwn()
+			}
 			if c.resumed != nil {
 				c.endResumed()
 			}
@@ -145,6 +151,7 @@ func (c *client) serve() {
 			return
 		}
 	}
+	c.endTracking()
 	c.endPushes()
 	c.flush()
 }
@@ -231,9 +238,12 @@ func (c *client) flush() bool {
 			c.es.Settle()
 			c.deliver()
 		}
+		c.midReply = false
+		c.letInvalidationsGo()
 		return true
 	}
 	ok := c.sendPart()
+	c.midReply = false
 	c.pushProto = c.w.Proto()
 	if c.hasTurn {
 		c.hasTurn = false
@@ -242,6 +252,9 @@ func (c *client) flush() bool {
 	if r := c.receiver.Load(); r != nil {
 		r.subs.Sent()
 		r.channels.Release()
+	}
+	if c.tracker != nil {
+		c.tracker.held = false
 	}
 	return ok
 }
@@ -256,12 +269,18 @@ func (c *client) sendPart() bool {
 	if r := c.receiver.Load(); r != nil && !c.hasTurn && (c.sending(r) || r.subs.Any()) {
 		r.turn <- struct{}{}
 		c.hasTurn = true
-		// What was published before these replies is sent before them.
-		ok = c.sendMessages(r)
-		if m := c.monitor.Load(); m != nil {
-			ok = ok && m.send()
+		if !r.shared.Load() {
+			r.shared.Store(true)
+		}
+		if !c.midReply {
+			// What was published before these replies is sent before them.
+			ok = c.sendMessages(r)
+			if m := c.monitor.Load(); m != nil {
+				ok = ok && m.send()
+			}
 		}
 	}
+	c.midReply = true
 	if c.w.Len() > flushBytes {
 		c.publish() // others must know how large it is: it may take long
 	}
@@ -357,6 +376,9 @@ func (c *client) HangUp() { c.closing = true }
 func (c *client) kill() {
 	c.killed.Store(true)
 	c.hungUp()
+	if r := c.receiver.Load(); r != nil {
+		r.gone.Store(true)
+	}
 	// The socket: to close TLS would wait for the peer to take that.
 	_ = socketOf(c.conn).Close()
 	c.wake() // after Close, which takes it out of the dormitory

@@ -37,6 +37,9 @@ func (c *client) look() clientState {
 	if r := c.receiver.Load(); r != nil {
 		st.totalBytes += int(r.channels.SubscriptionBytes())
 	}
+	if c.tracker != nil {
+		st.totalBytes += c.tracker.prefixBytes
+	}
 	if st.multi >= 0 {
 		st.flags |= connection.InMulti
 	}
@@ -78,6 +81,10 @@ func (c *client) describe() connection.Client {
 		channels, patterns, shard := r.channels.Counts()
 		cl.Channels, cl.Patterns, cl.ShardChannels = int(channels), int(patterns), int(shard)
 		cl.Unsent += int(r.channels.Waiting())
+	}
+	cl.Redirect = -1
+	if c.tracker != nil {
+		c.tracker.describe(&cl)
 	}
 	if c.unix {
 		cl.Flags |= connection.UnixSocket
@@ -186,6 +193,7 @@ func (c *client) Reset() {
 		c.srv.hub.Leave(r.channels)
 	}
 	c.endMonitor()
+	c.Untrack()
 	c.quiet = nil
 	c.SetNoTouch(false)
 	c.es.Reset()

@@ -30,11 +30,15 @@ func (s *Server) startCron() (stop func()) {
 				return
 			case <-tick.C:
 			}
+			if s.cronPaused.Load() {
+				continue
+			}
 			now, commands := s.uptime(), s.exec.Stats().Commands()
 			s.stats.sample(now, commands)
 			s.events.endSlow()
 			procs.look(now)
 			s.countQueued()
+			s.tracking.countMemory()
 			beds.send(now)
 			if now-slow < cronSlow {
 				continue

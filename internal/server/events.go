@@ -52,6 +52,14 @@ func (s *Server) tell(tx *shard.Tx, lsn uint64) {
 		by, _ := tx.By.(*client)
 		s.publishEvents(by, events, lsn)
 	}
+	if changes := tx.Changes(); len(changes) > 0 {
+		who := tx.By
+		if tx.Serves != nil {
+			who = tx.Serves
+		}
+		by, _ := who.(*client)
+		s.tracking.tell(by, changes, lsn)
+	}
 }
 
 // publishEvents publishes events that commands of a client have caused, or, if by is
@@ -76,10 +84,15 @@ func (s *Server) publishEvents(by *client, events []shard.Event, lsn uint64) {
 		p.publish(s.hub, &events[i], classes, lsn)
 	}
 	s.hub.Hand(&p.by)
-	s.events.mu.Lock()
-	s.events.slow = p.by.TakeSlow(s.events.slow)
-	s.events.mu.Unlock()
+	s.events.noteSlow(&p.by)
 	s.events.publishers.Put(p)
+}
+
+// noteSlow makes endSlow end those who have read too slowly for what p has published.
+func (e *events) noteSlow(p *pubsub.Publisher) {
+	e.mu.Lock()
+	e.slow = p.TakeSlow(e.slow)
+	e.mu.Unlock()
 }
 
 func (p *eventPublisher) publish(hub *pubsub.Hub, e *shard.Event, classes shard.Classes, lsn uint64) {

@@ -27,6 +27,9 @@ func (s *Server) Rewrite() error { return s.store.StartRewrite() }
 // PauseExpiry implements admin.Server.
 func (s *Server) PauseExpiry(pause bool) { s.store.PauseExpiry(pause) }
 
+// PauseHousekeeping implements admin.Server.
+func (s *Server) PauseHousekeeping(pause bool) { s.cronPaused.Store(pause) }
+
 // Reload implements admin.Server.
 func (s *Server) Reload(save bool) error {
 	if save {
@@ -211,7 +214,7 @@ func (s *Server) infoClients(f *fields) {
 	f.num("client_recent_max_output_buffer", int64(maxOutput))
 	blocked, timed := s.exec.Stats().Blocked()
 	f.num("blocked_clients", blocked+s.stats.blocked.Load())
-	f.zero("tracking_clients")
+	f.num("tracking_clients", int64(s.tracking.clients()))
 	f.num("clients_in_timeout_table", timed)
 }
 
@@ -342,8 +345,12 @@ func (s *Server) infoStats(f *fields) {
 	f.num("pubsubshard_channels", int64(s.hub.Count(pubsub.Shard)))
 	f.zero("latest_fork_usec", "total_forks", "migrate_cached_sockets",
 		"slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
-		"total_active_defrag_time", "current_active_defrag_time", "tracking_total_keys", "tracking_total_items", "tracking_total_prefixes",
-		"unexpected_error_replies")
+		"total_active_defrag_time", "current_active_defrag_time")
+	keys, items := s.tracking.table.size()
+	f.num("tracking_total_keys", keys)
+	f.num("tracking_total_items", items)
+	f.num("tracking_total_prefixes", int64(s.tracking.prefixCount()))
+	f.zero("unexpected_error_replies")
 	f.num("total_error_replies", errorReplies)
 	f.zero("dump_payload_sanitizations")
 	f.num("total_reads_processed", s.stats.input.calls.Load())

@@ -2,7 +2,10 @@ package server
 
 import (
 	"bytes"
+	"fmt"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kevy/internal/command/changes"
@@ -32,9 +35,9 @@ type publication struct {
 func (c *client) Publish(kind pubsub.Kind, channel, payload []byte, own func(m *pubsub.Message)) int {
 	if c.pub == nil {
 		c.pub = new(publishing)
-		if r := c.receiver.Load(); r != nil {
-			c.pub.by.Self = r.channels
-		}
+	}
+	if r := c.receiver.Load(); r != nil {
+		c.pub.by.Self = r.channels
 	}
 	if c.es.InMulti() {
 		// A script's arguments are gone with its next command.
@@ -93,17 +96,24 @@ func (c *client) cutOff(waiting int64) {
 }
 
 // receiver is what a connection has that takes messages, of channels or of the
-// feed. Its sender is the goroutine that sends those of channels, from the first
-// subscription on. The fields but for the last two are for the connection's
-// goroutine.
+// feed, or invalidations. Its sender is the goroutine that sends all but those of the
+// feed, from the first subscription on, or the first CLIENT TRACKING.
 type receiver struct {
-	subs     *changes.Subscriptions
+	subs     *changes.Subscriptions // for the connection's goroutine
 	channels *pubsub.Subscriber
 	// turn has a token while somebody sends who shares the connection.
 	turn chan struct{}
+	// gone says that the connection ends: those who redirect to it are told so.
+	gone atomic.Bool
 
-	quit    chan struct{} // nil: the sender was not started
+	quit    chan struct{}
 	running sync.WaitGroup
+	sends   atomic.Bool // the sender was started
+	// shared says that the connection's goroutine has had the turn.
+	shared atomic.Bool
+
+	mu    sync.Mutex
+	ended bool // no sender is started any more; guarded by mu
 
 	// For who has the turn:
 	taken []*pubsub.Message
@@ -111,25 +121,30 @@ type receiver struct {
 }
 
 // sending reports whether others may send on the connection: it has or had
-// subscriptions of channels, or is in MONITOR. For its own goroutine.
-func (c *client) sending(r *receiver) bool { return r.quit != nil || c.monitor.Load() != nil }
+// subscriptions of channels, or is told of keys, or is in MONITOR. For its own
+// goroutine.
+func (c *client) sending(r *receiver) bool { return r.sends.Load() || c.monitor.Load() != nil }
 
-// receive returns the receiver, for the connection's goroutine.
+// receive returns the receiver. Any goroutine may ask.
 func (c *client) receive() *receiver {
+	if r := c.receiver.Load(); r != nil {
+		return r
+	}
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
 	r := c.receiver.Load()
 	if r == nil {
 		r = &receiver{
 			subs: changes.NewSubscriptions(c), channels: pubsub.NewSubscriber(c.srv.messageLimit, c.cutOff), turn: make(chan struct{}, 1),
-		}
-		if c.pub != nil {
-			c.pub.by.Self = r.channels
+			quit: make(chan struct{}),
 		}
 		c.receiver.Store(r)
-		c.srv.mu.Lock()
+		if c.killed.Load() {
+			r.gone.Store(true)
+		}
 		if c.srv.clients[c.id] == c { // else it was killed
 			c.srv.receivers[c] = r
 		}
-		c.srv.mu.Unlock()
 	}
 	return r
 }
@@ -137,11 +152,48 @@ func (c *client) receive() *receiver {
 // Subscriber implements the Session of the family pubsub.
 func (c *client) Subscriber() *pubsub.Subscriber {
 	r := c.receive()
-	if r.quit == nil {
-		r.quit = make(chan struct{})
-		r.running.Go(func() { c.sendWhenWoken(r) })
-	}
+	c.startSender(r, func() {})
 	return r.channels
+}
+
+// startSender starts the sender, which first does what prepare does.
+func (c *client) startSender(r *receiver, prepare func()) {
+	if r.sends.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || r.sends.Load() {
+		return
+	}
+	r.sends.Store(true)
+	r.running.Go(func() {
+		defer c.survive()
+		prepare()
+		c.sendWhenWoken(r)
+	})
+}
+
+// survive ends the connection where its sender panics, which is a bug.
+func (c *client) survive() {
+	if p := recover(); p != nil {
+		c.srv.log.Error("sending messages panicked", "client", c.id, "addr", c.addr, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		c.kill()
+	}
+}
+
+// awaitSharing returns once the connection's goroutine takes turns: it did not while it
+// had the connection for itself, and another one has started the sender. It does when it
+// has begun to wait since, or has had a turn.
+func (c *client) awaitSharing(r *receiver) {
+	const most = 50 * time.Millisecond
+	for pause := time.Millisecond; !r.shared.Load() && c.idleSince.Load() == busy && !c.waits.Load(); pause = min(2*pause, most) {
+		select {
+		case <-time.After(pause):
+		case <-r.quit:
+			return
+		}
+	}
 }
 
 func (c *client) sendWhenWoken(r *receiver) {
@@ -226,15 +278,20 @@ func (c *client) sendTaken(r *receiver) bool {
 			r.out = r.out[:0]
 		}
 	}
-	return len(r.out) == 0 || send(r.out)
+	if len(r.out) == 0 {
+		r.channels.Sent(gathered) // what this protocol has no form for
+		return true
+	}
+	return send(r.out)
 }
 
 // endMessages ends what the connection has to do with channels, which is closed.
 func (c *client) endMessages(r *receiver) {
 	c.srv.hub.Leave(r.channels)
 	r.channels.Close()
-	if r.quit != nil {
-		close(r.quit)
-	}
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	close(r.quit)
 	r.running.Wait()
 }

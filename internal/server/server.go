@@ -48,8 +48,10 @@ type Server struct {
 	hub         *pubsub.Hub
 	watch       watch
 	scripts     *script.Family
+	cronPaused  atomic.Bool
 	pauses      pauses
 	events      events
+	tracking    *tracking
 	users       *acl.Users
 	userFile    sync.Mutex // held while aclfile is read or written
 	// subscribeSpec and sinceSpec are those of CHANGES, by which readers of the feed
@@ -140,6 +142,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Ser
 		return nil, err
 	}
 	s.subscribeSpec, s.sinceSpec = table.Original("changes|subscribe"), table.Original("changes|since")
+	s.tracking = newTracking(s)
 	s.exec = exec.New(table, store, log, s.refusals())
 	s.exec.NoticeWith(&s.hangUps)
 	s.openScripts()

@@ -63,6 +63,7 @@ func (c *client) Park() (ctx context.Context, done func(), ok bool) {
 	}
 	c.es.Waits()
 	c.publish()
+	c.waits.Store(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	c.setEndWait(cancel)
 	stop := func() {}
@@ -73,6 +74,7 @@ func (c *client) Park() (ctx context.Context, done func(), ok bool) {
 		c.setEndWait(nil)
 		cancel()
 		stop()
+		c.waits.Store(false)
 		c.es.Resumes()
 	}, true
 }

@@ -10,16 +10,20 @@ import (
 
 // notGenerated are the commands that a Generator does not make, and why.
 var notGenerated = map[string]string{
-	"SHUTDOWN":        "ends the server",
-	"QUIT":            "ends the connection whose replies are compared",
-	"BGREWRITEAOF":    "runs after each round, and what it wrote is loaded",
-	"PFSELFTEST":      "takes no argument, and seconds on redis-server",
-	"SUBSCRIBE":       "its messages come between the replies that are compared; the scripts beside it run on both servers",
-	"MONITOR":         "its lines come between the replies that are compared",
-	"PSUBSCRIBE":      "as SUBSCRIBE",
-	"SSUBSCRIBE":      "as SUBSCRIBE",
-	"CLIENT NO-TOUCH": "redis-server 7.0 has none",
-	"COMMAND":         "describes all commands, and each server has others",
+	"SHUTDOWN":            "ends the server",
+	"QUIT":                "ends the connection whose replies are compared",
+	"BGREWRITEAOF":        "runs after each round, and what it wrote is loaded",
+	"PFSELFTEST":          "takes no argument, and seconds on redis-server",
+	"SUBSCRIBE":           "its messages come between the replies that are compared; the scripts beside it run on both servers",
+	"MONITOR":             "its lines come between the replies that are compared",
+	"PSUBSCRIBE":          "as SUBSCRIBE",
+	"SSUBSCRIBE":          "as SUBSCRIBE",
+	"CLIENT NO-TOUCH":     "redis-server 7.0 has none",
+	"COMMAND":             "describes all commands, and each server has others",
+	"CLIENT TRACKING":     "its messages come between the replies that are compared: TestTracking compares both",
+	"CLIENT CACHING":      "as CLIENT TRACKING",
+	"CLIENT TRACKINGINFO": "as CLIENT TRACKING",
+	"CLIENT GETREDIR":     "as CLIENT TRACKING",
 }
 
 // notGeneratedPrefixes are those of families, or HELP texts, of which the same is true of all.

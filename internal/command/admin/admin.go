@@ -36,6 +36,8 @@ type Server interface {
 	PauseExpiry(pause bool)
 	// LetScriptsDebug says whether scripts may call DEBUG.
 	LetScriptsDebug(let bool)
+	// PauseHousekeeping stops or resumes what the server does from time to time.
+	PauseHousekeeping(pause bool)
 	// LastSaveUnix is when the data were last written as a whole.
 	LastSaveUnix() int64
 	// SlowLog is what SLOWLOG shows, Events what LATENCY does.

@@ -159,6 +159,10 @@ var debugCommands = []debugCommand{
 		"    Show low level info about the quicklist encoding of <key>.",
 		"    The optional argument (0 by default) sets the level of detail",
 	}},
+	{"PAUSE-CRON", 1, 1, reachNothing, debugPauseCron, []string{
+		"PAUSE-CRON <0|1>",
+		"    Stop periodic cron job processing.",
+	}},
 }
 
 // crashing lists the subcommands that end a Redis.
@@ -226,6 +230,11 @@ func debugSetActiveExpire(c *command.Ctx, srv Server) {
 
 func debugInScripts(c *command.Ctx, srv Server) {
 	srv.LetScriptsDebug(leadingInt(c.Args[2]) != 0)
+	c.W.OK()
+}
+
+func debugPauseCron(c *command.Ctx, srv Server) {
+	srv.PauseHousekeeping(leadingInt(c.Args[2]) != 0)
 	c.W.OK()
 }
 

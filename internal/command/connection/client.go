@@ -14,10 +14,10 @@ func client(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "client", Arity: -2, Group: "connection", Since: "2.4.0",
 		Summary:     "Commands about connections.",
-		Differences: "CACHING, GETREDIR, TRACKING and TRACKINGINFO are not there yet. SETINFO and NO-TOUCH are those of Redis 7.2.",
+		Differences: "SETINFO and NO-TOUCH are those of Redis 7.2.",
 		Sub: []*command.Spec{
-			clientGetName(), clientHelp(), clientID(), clientInfo(), clientKill(srv), clientList(srv), clientNoEvict(), clientNoTouch(), clientPause(srv), clientReply(),
-			clientSetInfo(), clientSetName(), clientUnblock(srv), clientUnpause(srv),
+			clientCaching(), clientGetName(), clientGetRedir(), clientHelp(), clientID(), clientInfo(), clientKill(srv), clientList(srv), clientNoEvict(), clientNoTouch(), clientPause(srv), clientReply(),
+			clientSetInfo(), clientSetName(), clientTracking(srv), clientTrackingInfo(), clientUnblock(srv), clientUnpause(srv),
 		},
 	}
 }
@@ -110,9 +110,12 @@ func clientHelp() *command.Spec {
 	}
 }
 
-// The lines are those of redis-server for the subcommands that are here; SETINFO's
-// are of 7.2.
+// The lines are those of redis-server; SETINFO's and NO-TOUCH's are of 7.2.
 var clientHelpLines = []string{
+	"CACHING (YES|NO)",
+	"    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+	"GETREDIR",
+	"    Return the client ID we are redirecting to when tracking is enabled.",
 	"GETNAME",
 	"    Return the name of the current connection.",
 	"ID",
@@ -151,6 +154,11 @@ var clientHelpLines = []string{
 	"    Assign the name <name> to the current connection.",
 	"UNBLOCK <clientid> [TIMEOUT|ERROR]",
 	"    Unblock the specified blocked client.",
+	"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+	"         [OPTIN] [OPTOUT] [NOLOOP]",
+	"    Control server assisted client side caching.",
+	"TRACKINGINFO",
+	"    Report tracking status for the current connection.",
 	"NO-EVICT (ON|OFF)",
 	"    Protect current client connection from eviction.",
 	"NO-TOUCH (ON|OFF)",

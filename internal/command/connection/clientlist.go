@@ -32,6 +32,7 @@ type Client struct {
 	LastCommand                       string // empty: none yet
 	User                              string
 	Proto                             int
+	Redirect                          int64 // the connection that is told of its keys; 0: it itself, -1: none
 	LibName                           string
 	LibVersion                        string
 }
@@ -44,6 +45,9 @@ const (
 	Subscribed             // to streams of the feed, or to channels
 	InMulti
 	Blocked
+	Tracking       // of CLIENT TRACKING
+	BrokenRedirect // the connection has ended that was told of its keys
+	TrackingPrefixes
 	WatchTouched // a watched key has changed: EXEC will fail
 	Closing      // after its replies
 	UnixSocket   // it came by one
@@ -52,7 +56,7 @@ const (
 )
 
 // letters are in the order of the flags, which is Redis's.
-const flagLetters = "OPxbdcUeT"
+const flagLetters = "OPxbtRBdcUeT"
 
 func (f ClientFlags) String() string {
 	var b []byte
@@ -82,8 +86,8 @@ func (cl *Client) appendTo(b *strings.Builder) {
 		cl.ID, cl.Addr, cl.LAddr, cl.FD, cl.Name, cl.AgeSec, cl.IdleSec, cl.Flags, cl.DB, cl.Channels, cl.Patterns, cl.ShardChannels, cl.Multi)
 	fmt.Fprintf(b, " qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d",
 		cl.QueryBytes, cl.QueryFree, cl.ArgBytes, cl.MultiBytes, cl.ReplySize, cl.ReplySize, cl.Gathered, unsentBlocks, cl.Unsent, cl.TotalBytes)
-	fmt.Fprintf(b, " events=%s cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
-		events, cmd, cl.User, cl.Proto, cl.LibName, cl.LibVersion)
+	fmt.Fprintf(b, " events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
+		events, cmd, cl.User, cl.Redirect, cl.Proto, cl.LibName, cl.LibVersion)
 }
 
 // Line returns the client's line of CLIENT LIST.

@@ -34,6 +34,12 @@ type Conn interface {
 	// SetNoEvict and SetNoTouch are CLIENT NO-EVICT and NO-TOUCH.
 	SetNoEvict(on bool)
 	SetNoTouch(on bool)
+	// Tracking is what CLIENT TRACKING has made of the connection; Track begins or
+	// changes it, and Untrack ends it. AskCaching is CLIENT CACHING.
+	Tracking() TrackingInfo
+	Track(o TrackingOptions)
+	Untrack()
+	AskCaching()
 	// HangUp ends the connection after the replies so far.
 	HangUp()
 }
@@ -56,6 +62,8 @@ type Server interface {
 	Clients() []Client
 	// HasUser reports whether there is a user with that name.
 	HasUser(name string) bool
+	// HasClient reports whether there is a connection with that id.
+	HasClient(id uint64) bool
 	// Kill ends another connection and reports whether there was one.
 	Kill(id uint64) bool
 	// Unblock ends the wait of a connection's command, as its timeout would or

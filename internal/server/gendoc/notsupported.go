@@ -14,8 +14,6 @@ var notSupported = []reason{
 	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync wait waitaof"},
 	{"Valkey's: no script is shown again by its digest.", "script|show"},
 	{"The log is what lasts; BGREWRITEAOF writes it anew, and kevy-server export makes a dump.rdb.", "bgsave save"},
-	{"There is no client-side caching yet. CHANGES tells what changed, and misses nothing.",
-		"client|caching client|getredir client|tracking client|trackinginfo"},
 	{"Nothing is imported slot by slot, and no client is redirected.", "client|capa client|import-source"},
 	{"SLOWLOG has what they have of slow commands, MONITOR shows every command.",
 		`commandlog commandlog|get commandlog|help commandlog|len commandlog|reset

@@ -1,0 +1,549 @@
+package server
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"kevy/internal/command/connection"
+	"kevy/internal/pubsub"
+	"kevy/shard"
+)
+
+// Connections in CLIENT TRACKING are told which keys have changed, so that they can keep
+// values on their side. A connection's reads are entered into a table under the locks of
+// their shards, and a commit looks its keys up there under the same locks: whoever read
+// before is told, and who reads later sees what is new. What it is told waits in its queue as messages of
+// channels do. It must come behind the reply with the value, which the queue is held back
+// for, or the client would keep what it was just told to forget. Of its own changes it is
+// told by its own goroutine, right behind the reply of the command. With BCAST no reads
+// are entered: all keys with a prefix are told.
+
+// tracking is who is told of changes.
+type tracking struct {
+	srv   *Server
+	table *trackedKeys
+
+	mu sync.RWMutex // behind the locks of shards; nothing that waits is called under it
+	// trackers are all connections in CLIENT TRACKING; guarded by mu.
+	trackers map[*tracker]struct{}
+	// prefixes are those of BCAST with who has them; guarded by mu.
+	prefixes map[string]map[*tracker]struct{}
+	// lengths are how many prefixes have a length, of those that there are; guarded by
+	// mu.
+	lengths [connection.MaxPrefixBytes + 1]int
+	longest int // that length, or more; guarded by mu
+
+	counted int64     // bytes of the table that count against maxmemory; for the housekeeping
+	tellers sync.Pool // of *teller
+}
+
+// The states of a tracker.
+const (
+	tracks uint32 = 1 << iota
+	tracksPrefixes
+	tracksIfAsked // OPTIN
+	tracksUnlessAsked
+	tracksNoOwn    // NOLOOP
+	redirectBroken // an invalidation could not be sent
+	trackerEnded   // its connection has
+)
+
+// prefixBytes is about what a prefix occupies beside its bytes, which are kept twice.
+const prefixBytes = 144
+
+// tracker is one connection's tracking, from its first CLIENT TRACKING on. The table
+// refers to it, even when the connection has ended.
+type tracker struct {
+	mode     atomic.Uint32
+	redirect atomic.Uint64            // a connection's id; 0: none
+	self, to atomic.Pointer[receiver] // who gets what is told; nil once the connection has ended
+
+	// The rest is for the connection's goroutine, or who serves its command while that
+	// waits.
+	c       *client
+	asked   bool // by CLIENT CACHING
+	held    bool // the queue is held back for a reply
+	reads   []trackedRead
+	pending []*pubsub.Message // to be sent behind the reply of the command that runs
+	// prefixes are in order; bytes is what they occupy.
+	prefixes    []string
+	prefixBytes int
+}
+
+// trackedRead is a key that a command has read when so many changes were noted.
+type trackedRead struct {
+	key     []byte
+	changes int
+}
+
+func newTracking(s *Server) *tracking {
+	return &tracking{
+		srv: s, table: newTrackedKeys(s.cfg.TrackingTableMaxKeys.Load),
+		trackers: make(map[*tracker]struct{}), prefixes: make(map[string]map[*tracker]struct{}),
+	}
+}
+
+// clients returns how many connections track keys.
+func (t *tracking) clients() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.trackers)
+}
+
+// prefixCount returns how many prefixes somebody has.
+func (t *tracking) prefixCount() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.prefixes)
+}
+
+// countMemory counts the table against maxmemory.
+func (t *tracking) countMemory() {
+	now := t.table.bytes.Load()
+	t.srv.store.Outside().Add(now - t.counted)
+	t.counted = now
+}
+
+// begin makes a tracker one of those who are told, with further prefixes.
+func (t *tracking) begin(w *tracker, prefixes []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trackers[w] = struct{}{}
+	for _, p := range prefixes {
+		if t.prefixes[p] == nil {
+			t.prefixes[p] = make(map[*tracker]struct{})
+			t.lengths[len(p)]++
+			t.longest = max(t.longest, len(p))
+		}
+		t.prefixes[p][w] = struct{}{}
+	}
+	t.srv.store.Set().SetTracked(true)
+}
+
+// end makes it none of them any more. With the last one all keys are forgotten: what
+// changes then is noted nowhere.
+func (t *tracking) end(w *tracker) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.trackers, w)
+	for _, p := range w.prefixes {
+		delete(t.prefixes[p], w)
+		if len(t.prefixes[p]) == 0 {
+			delete(t.prefixes, p)
+			t.lengths[len(p)]--
+		}
+	}
+	if len(t.trackers) == 0 {
+		t.longest = 0
+		t.srv.store.Set().SetTracked(false)
+		t.table.clear()
+	}
+}
+
+// Track implements connection.Conn.
+func (c *client) Track(o connection.TrackingOptions) {
+	w := c.tracker
+	if w == nil {
+		w = &tracker{c: c}
+		w.self.Store(c.receive())
+		c.mu.Lock()
+		c.tracker = w
+		c.mu.Unlock()
+	}
+	// What it is told comes behind the reply.
+	c.Subscriber()
+	w.hold()
+	to := c.receiver.Load()
+	if o.Redirect != 0 && o.Redirect != c.id {
+		to = c.srv.listen(o.Redirect)
+	}
+	w.to.Store(to)
+	w.redirect.Store(o.Redirect)
+	mode := tracks
+	for _, one := range []struct {
+		on   bool
+		mode uint32
+	}{{o.BCast, tracksPrefixes}, {o.OptIn, tracksIfAsked}, {o.OptOut, tracksUnlessAsked}, {o.NoLoop, tracksNoOwn}} {
+		if one.on {
+			mode |= one.mode
+		}
+	}
+	w.mode.Store(mode)
+	w.prefixes = slices.Concat(w.prefixes, o.Prefixes)
+	slices.Sort(w.prefixes)
+	for _, p := range o.Prefixes {
+		w.prefixBytes += 2*len(p) + prefixBytes
+	}
+	c.srv.tracking.begin(w, o.Prefixes)
+	if o.BCast {
+		c.es.TellReads(nil)
+	} else {
+		c.es.TellReads(w)
+	}
+}
+
+// listen makes a connection take what another one is told, and returns its receiver.
+// Of one that has ended nobody takes anything.
+func (s *Server) listen(id uint64) *receiver {
+	s.mu.Lock()
+	c := s.clients[id]
+	s.mu.Unlock()
+	if c == nil {
+		r := new(receiver)
+		r.gone.Store(true)
+		return r
+	}
+	r := c.receive()
+	c.startSender(r, func() { c.awaitSharing(r) })
+	return r
+}
+
+// Untrack implements connection.Conn.
+func (c *client) Untrack() {
+	w := c.tracker
+	if w == nil || w.mode.Load()&tracks == 0 {
+		return
+	}
+	w.mode.Store(0)
+	c.srv.tracking.end(w)
+	c.es.TellReads(nil)
+	w.to.Store(nil)
+	w.prefixes, w.prefixBytes, w.asked = nil, 0, false
+	w.forgetReads()
+}
+
+// endTracking ends what Track began, and what others have begun with this connection:
+// it ends.
+func (c *client) endTracking() {
+	if r := c.receiver.Load(); r != nil {
+		r.gone.Store(true)
+	}
+	w := c.tracker
+	if w == nil {
+		return
+	}
+	c.Untrack()
+	w.mode.Store(trackerEnded)
+	w.self.Store(nil)
+	w.reads, w.pending, w.c = nil, nil, nil
+	c.mu.Lock()
+	c.tracker = nil
+	c.mu.Unlock()
+}
+
+// Tracking implements connection.Conn.
+func (c *client) Tracking() (info connection.TrackingInfo) {
+	w := c.tracker
+	if w == nil || w.mode.Load()&tracks == 0 {
+		return info
+	}
+	mode := w.mode.Load()
+	info.On, info.Asked, info.Broken = true, w.asked, mode&redirectBroken != 0
+	info.BCast, info.OptIn, info.OptOut, info.NoLoop = mode&tracksPrefixes != 0, mode&tracksIfAsked != 0, mode&tracksUnlessAsked != 0, mode&tracksNoOwn != 0
+	info.Redirect, info.Prefixes = w.redirect.Load(), w.prefixes
+	return info
+}
+
+// AskCaching implements connection.Conn.
+func (c *client) AskCaching() { c.tracker.asked = true }
+
+// HasClient implements connection.Server.
+func (s *Server) HasClient(id uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clients[id] != nil
+}
+
+// describe shows the tracking in CLIENT LIST.
+func (w *tracker) describe(cl *connection.Client) {
+	mode := w.mode.Load()
+	if mode&tracks == 0 {
+		return
+	}
+	cl.Redirect = int64(w.redirect.Load())
+	cl.Flags |= connection.Tracking
+	if mode&redirectBroken != 0 {
+		cl.Flags |= connection.BrokenRedirect
+	}
+	if mode&tracksPrefixes != 0 {
+		cl.Flags |= connection.TrackingPrefixes
+	}
+}
+
+// ended reports whether the connection has ended, or tracks nothing.
+func (w *tracker) ended() bool { return w.mode.Load()&trackerEnded != 0 }
+
+// hold keeps back what it is told until the replies so far are sent, and that to come.
+func (w *tracker) hold() {
+	if !w.held {
+		w.held = true
+		w.self.Load().channels.Hold()
+	}
+}
+
+// letInvalidationsGo ends hold where there is no reply to be sent.
+func (c *client) letInvalidationsGo() {
+	if c.tracker != nil && c.tracker.held {
+		c.tracker.held = false
+		c.receiver.Load().channels.Release()
+	}
+}
+
+// Read implements exec.Reader.
+func (w *tracker) Read(key []byte, changes int) {
+	mode := w.mode.Load()
+	if mode&tracksIfAsked != 0 && !w.asked || mode&tracksUnlessAsked != 0 && w.asked {
+		return
+	}
+	w.reads = append(w.reads, trackedRead{key, changes})
+}
+
+// maxKeptReads is how many a tracker keeps memory for.
+const maxKeptReads = 64
+
+// Committed implements exec.Reader.
+func (w *tracker) Committed() {
+	if len(w.reads) == 0 {
+		return
+	}
+	if w.to.Load() == w.self.Load() {
+		w.hold()
+	}
+	t := w.c.srv.tracking
+	for i := range w.reads {
+		t.table.add(w.reads[i].key, w)
+	}
+	w.forgetReads()
+	if t.table.over() {
+		t.trim()
+	}
+}
+
+func (w *tracker) forgetReads() {
+	clear(w.reads)
+	if w.reads = w.reads[:0]; cap(w.reads) > maxKeptReads {
+		w.reads = nil
+	}
+}
+
+// enterChanged enters the reads of keys that have changed behind them into the table,
+// where the changes find them.
+func (w *tracker) enterChanged(changes []shard.Change) {
+	if len(w.reads) == 0 {
+		return
+	}
+	last, cleared := make(map[string]int, len(changes)), -1
+	for i := range changes {
+		if changes[i].Key == nil {
+			cleared = i
+		} else {
+			last[string(changes[i].Key)] = i
+		}
+	}
+	w.reads = slices.DeleteFunc(w.reads, func(r trackedRead) bool {
+		if i, changed := last[string(r.key)]; changed && i >= r.changes {
+			w.c.srv.tracking.table.add(r.key, w)
+			return true
+		}
+		return cleared >= r.changes
+	})
+}
+
+// tellOwn writes what the connection's own command has made invalid, behind its reply.
+func (c *client) tellOwn() {
+	w := c.tracker
+	for i, m := range w.pending {
+		c.es.Saw(m.LSN())
+		c.w.Raw(m.AppendTo(nil, c.w.Proto()))
+		w.pending[i] = nil
+	}
+	w.pending = w.pending[:0]
+	if c.quiet != nil {
+		c.quiet.from = c.w.Len()
+	}
+	if w.asked && c.es.QueuedCommands() < 0 {
+		if last := c.es.LastCommand(); last == nil || last.Parent() == nil || last.Parent().Name != "client" {
+			w.asked = false
+		}
+	}
+}
+
+// tell tells everybody of changes, which a connection has made, or, if by is nil,
+// nobody. Who is told sees what is in the log up to lsn. The shards are locked.
+func (t *tracking) tell(by *client, changes []shard.Change, lsn uint64) {
+	e := t.teller(lsn)
+	if by != nil && by.tracker != nil {
+		e.own = by.tracker
+		e.own.enterChanged(changes)
+	}
+	t.mu.RLock()
+	for i := range changes {
+		if changes[i].Key == nil {
+			t.table.clear()
+			l := letter{}
+			for w := range t.trackers {
+				e.send(w, &l, true)
+			}
+			continue
+		}
+		e.key[0] = changes[i].Key
+		l := letter{keys: e.key[:]}
+		in := t.table.take(changes[i].Key)
+		in.each(func(w *tracker) {
+			// As in Redis what the store does within its own command is not told, either.
+			if w.mode.Load()&(tracks|tracksPrefixes) == tracks {
+				e.send(w, &l, true)
+			}
+		})
+	}
+	if len(t.prefixes) > 0 {
+		t.tellPrefixes(e, changes)
+	}
+	t.mu.RUnlock()
+	e.done(t)
+}
+
+// tellPrefixes tells those with BCAST, under mu: as in Redis one message a prefix, of
+// the keys in order.
+func (t *tracking) tellPrefixes(e *teller, changes []shard.Change) {
+	byPrefix := make(map[string]map[string]bool) // to the keys, and whether others than the store changed them last
+	for i := range changes {
+		key := changes[i].Key
+		if key == nil {
+			continue
+		}
+		for n := range min(len(key), t.longest) + 1 {
+			if t.lengths[n] == 0 || t.prefixes[string(key[:n])] == nil {
+				continue
+			}
+			keys := byPrefix[string(key[:n])]
+			if keys == nil {
+				keys = make(map[string]bool)
+				byPrefix[string(key[:n])] = keys
+			}
+			keys[string(key)] = !changes[i].ByStore
+		}
+	}
+	for _, prefix := range sortedKeys(byPrefix) {
+		var all, others letter
+		for _, key := range sortedKeys(byPrefix[prefix]) {
+			all.keys = append(all.keys, []byte(key))
+			if !byPrefix[prefix][key] {
+				others.keys = append(others.keys, []byte(key))
+			}
+		}
+		for w := range t.prefixes[prefix] {
+			l := &all
+			if w == e.own && w.mode.Load()&tracksNoOwn != 0 {
+				if l = &others; len(l.keys) == 0 {
+					continue
+				}
+			}
+			e.send(w, l, false)
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// trim forgets keys until the table is within its bounds, and tells those who may have
+// them.
+func (t *tracking) trim() {
+	e := t.teller(0)
+	for t.table.over() {
+		key, in, ok := t.table.takeAny(rand.Uint64())
+		if !ok {
+			break
+		}
+		e.key[0] = key
+		l := letter{keys: e.key[:]}
+		in.each(func(w *tracker) {
+			if w.mode.Load()&(tracks|tracksPrefixes) == tracks {
+				e.send(w, &l, true)
+			}
+		})
+	}
+	e.done(t)
+}
+
+// teller sends what one commit has made invalid.
+type teller struct {
+	by  pubsub.Publisher
+	own *tracker // of who made the changes, nil: it has none
+	lsn uint64
+	key [1][]byte
+}
+
+// letter is what several are sent: keys, or, if there are none, that all keys may have
+// changed.
+type letter struct {
+	keys [][]byte
+	// plain and asMessage are the two forms, nil while nobody needed them.
+	plain, asMessage *pubsub.Message
+}
+
+func (t *tracking) teller(lsn uint64) *teller {
+	e, _ := t.tellers.Get().(*teller)
+	if e == nil {
+		e = new(teller)
+	}
+	e.lsn = lsn
+	return e
+}
+
+// done wakes those who have got something.
+func (e *teller) done(t *tracking) {
+	e.by.Wake()
+	t.srv.events.noteSlow(&e.by)
+	e.own, e.key[0] = nil, nil
+	t.tellers.Put(e)
+}
+
+// send sends a letter to who a tracker has named. If atOnce, what it has caused itself
+// stands right behind the reply of its command, else behind all that are gathered.
+func (e *teller) send(w *tracker, l *letter, atOnce bool) {
+	self, to := w.self.Load(), w.to.Load()
+	if self == nil || to == nil {
+		return // it ends right now
+	}
+	own := w == e.own
+	if own && atOnce && w.mode.Load()&tracksNoOwn != 0 && l.keys != nil {
+		return
+	}
+	var m *pubsub.Message
+	if to != self && to.gone.Load() {
+		w.mode.Or(redirectBroken)
+		m, to = pubsub.NewBrokenRedirection(w.redirect.Load()), self
+	} else {
+		m = l.message(w.redirect.Load() != 0 && to.channels.Any(), e.lsn)
+	}
+	switch {
+	case own && to == self && atOnce:
+		w.pending = append(w.pending, m)
+	case own && to == self:
+		w.hold()
+		fallthrough
+	default:
+		e.by.Queue(to.channels, m)
+	}
+}
+
+func (l *letter) message(asMessage bool, lsn uint64) *pubsub.Message {
+	form := &l.plain
+	if asMessage {
+		form = &l.asMessage
+	}
+	if *form == nil {
+		*form = pubsub.NewInvalidation(l.keys, lsn, asMessage)
+	}
+	return *form
+}
