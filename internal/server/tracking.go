@@ -177,11 +177,7 @@ func (c *client) Track(o connection.TrackingOptions) {
 		w.prefixBytes += 2*len(p) + prefixBytes
 	}
 	c.srv.tracking.begin(w, o.Prefixes)
-	if o.BCast {
-		c.es.TellReads(nil)
-	} else {
-		c.es.TellReads(w)
-	}
+	c.es.TellReads(w)
 }
 
 // listen makes a connection take what another one is told, and returns its receiver.
@@ -283,6 +279,14 @@ func (w *tracker) hold() {
 	}
 }
 
+// holdForReply is hold, if it is told by the connection that the reply with a value goes
+// to.
+func (w *tracker) holdForReply() {
+	if w.to.Load() == w.self.Load() {
+		w.hold()
+	}
+}
+
 // letInvalidationsGo ends hold where there is no reply to be sent.
 func (c *client) letInvalidationsGo() {
 	if c.tracker != nil && c.tracker.held {
@@ -294,6 +298,10 @@ func (c *client) letInvalidationsGo() {
 // Read implements exec.Reader.
 func (w *tracker) Read(key []byte, changes int) {
 	mode := w.mode.Load()
+	if mode&tracksPrefixes != 0 {
+		w.holdForReply()
+		return
+	}
 	if mode&tracksIfAsked != 0 && !w.asked || mode&tracksUnlessAsked != 0 && w.asked {
 		return
 	}
@@ -308,9 +316,7 @@ func (w *tracker) Committed() {
 	if len(w.reads) == 0 {
 		return
 	}
-	if w.to.Load() == w.self.Load() {
-		w.hold()
-	}
+	w.holdForReply()
 	t := w.c.srv.tracking
 	for i := range w.reads {
 		t.table.add(w.reads[i].key, w)
