@@ -15,6 +15,7 @@ const (
 type largeBulk struct {
 	want   int // bytes of the argument; 0: no argument is gathered
 	have   int // bytes that have arrived
+	held   int // bytes of memory for them, and for those that are to come
 	chunks [][]byte
 	whole  []byte // of length want, once allocated; chunks is empty then
 	room   []byte // where the next bytes go: the rest of whole, or of the last chunk
@@ -60,6 +61,7 @@ func (b *largeBulk) grow(arrivedBytes int) {
 	}
 	size := min(max(arrivedBytes, minChunkBytes), maxChunkBytes, b.want-b.have)
 	chunk := make([]byte, size)
+	b.held += size
 	b.chunks = append(b.chunks, chunk)
 	b.room = chunk
 }
@@ -67,6 +69,7 @@ func (b *largeBulk) grow(arrivedBytes int) {
 // join moves what has arrived into memory for the whole argument.
 func (b *largeBulk) join() {
 	b.whole = make([]byte, b.want)
+	b.held = b.want
 	n := 0
 	for i, c := range b.chunks {
 		n += copy(b.whole[n:b.have], c)

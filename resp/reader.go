@@ -67,9 +67,13 @@ func (r *Reader) Buffered() int {
 	return int(r.waitingBytes())
 }
 
+// Unparsed returns the number of bytes that have been read and are not part of an argument
+// that is whole, nor of a line that has been understood.
+func (r *Reader) Unparsed() int { return r.large.have + r.end - r.pos }
+
 // MemBytes returns the memory that the Reader holds, in bytes.
 func (r *Reader) MemBytes() int {
-	n := int64(len(r.buf)) + int64(r.large.have) + r.outsideBytes + int64(len(r.earlierArgs)*argChunk+cap(r.args))*argSlotBytes
+	n := int64(len(r.buf)) + int64(r.large.held) + r.outsideBytes + int64(len(r.earlierArgs)*argChunk+cap(r.args))*argSlotBytes
 	return int(n)
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -829,6 +830,28 @@ func TestBufferGrowsToTheBatch(t *testing.T) {
 		}
 		if n := src.reads - before; n != measured {
 			t.Errorf("values of %d bytes: %d reads for %d batches of %d bytes", size, n, measured, len(src.batch))
+		}
+	}
+}
+
+// What is allocated for an argument counts, not only what of it has arrived; and what has
+// not been parsed is the argument's bytes without the lines before it.
+func TestMemBytesOfUnfinishedArgument(t *testing.T) {
+	for _, want := range []int{2 * largeBulkBytes, 1 << 20, 4 * exactBulkBytes} {
+		for have := largeBulkBytes; have < want; have += want / 16 {
+			head := "*2\r\n$4\r\nECHO\r\n$" + strconv.Itoa(want) + "\r\n"
+			r := NewReader(strings.NewReader(head+strings.Repeat("x", have)), DefaultLimits())
+			readAll(t, r)
+			if got := r.Unparsed(); got != have {
+				t.Errorf("%d of %d bytes: Unparsed() = %d", have, want, got)
+			}
+			allocated := len(r.buf) + len(r.large.whole)
+			for _, c := range r.large.chunks {
+				allocated += len(c)
+			}
+			if got := r.MemBytes(); got < allocated || got > allocated+readAheadBytes {
+				t.Errorf("%d of %d bytes: MemBytes() = %d, allocated are %d", have, want, got, allocated)
+			}
 		}
 	}
 }

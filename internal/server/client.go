@@ -282,6 +282,9 @@ func (c *client) sendPart() bool {
 	}
 	c.midReply = true
 	if c.w.Len() > flushBytes {
+		if c.overHardLimit(c.w.Len()) {
+			return false // before it counts: nobody else is to go for what goes itself
+		}
 		c.publish() // others must know how large it is: it may take long
 	}
 	c.clock = c.srv.uptime()
@@ -293,17 +296,31 @@ func (c *client) sendPart() bool {
 	return ok && !c.killed.Load()
 }
 
-// send writes replies to the connection, within client-output-buffer-limit.
-func (c *client) send(b []byte) bool {
+// outputLimit is that of client-output-buffer-limit.
+func (c *client) outputLimit() config.OutputLimit {
 	class := config.ClientNormal
 	if c.subscribed() {
 		class = config.ClientPubSub
 	}
-	limit := c.srv.cfg.ClientOutputBuffer.Load(class)
-	if limit.HardBytes > 0 && int64(len(b)) > limit.HardBytes {
-		c.overOutputLimit(len(b))
+	return c.srv.cfg.ClientOutputBuffer.Load(class)
+}
+
+// overHardLimit reports whether so many bytes of replies are more than may wait.
+func (c *client) overHardLimit(bytes int) bool {
+	limit := c.outputLimit().HardBytes
+	if limit == 0 || int64(bytes) <= limit {
 		return false
 	}
+	c.overOutputLimit(bytes)
+	return true
+}
+
+// send writes replies to the connection, within client-output-buffer-limit.
+func (c *client) send(b []byte) bool {
+	if c.overHardLimit(len(b)) {
+		return false
+	}
+	limit := c.outputLimit()
 	if len(b) > flushBytes {
 		c.unsent.Store(int64(len(b)))
 		defer c.unsent.Store(0)

@@ -30,7 +30,7 @@ func (c *client) look() clientState {
 	}
 	buffer := 0
 	if c.r != nil {
-		buffer, st.queryBytes = c.r.MemBytes(), c.r.Buffered()
+		buffer, st.queryBytes = c.r.MemBytes(), c.r.Unparsed()
 	}
 	st.queryFree = max(0, buffer-st.queryBytes)
 	st.totalBytes = buffer + st.replySize + st.multiBytes + c.es.WatchedBytes() + clientBytes

@@ -78,3 +78,25 @@ func TestUsedMemoryIsExact(t *testing.T) {
 		t.Errorf("%d bytes are left of them", left)
 	}
 }
+
+// A client whose reply is over its own limit goes, and no other one in its place.
+func TestOutputLimitComesBeforeClientEviction(t *testing.T) {
+	in := start(t, "--maxmemory-clients", "6mb", "--client-output-buffer-limit", "normal 2mb 0 0")
+	control, large, c := in.conn(), in.conn(), in.conn()
+	control.expect("SETRANGE k 3000000 x", ":3000001")
+	id := large.do("CLIENT ID")
+	if _, err := large.Write([]byte("*2\r\n$4\r\nECHO\r\n$5000000\r\n" + strings.Repeat("x", 4_900_000))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its input is there", func() bool { return strings.Contains(string(control.do("CLIENT LIST").Text), " qbuf=4900000 ") })
+	if _, err := c.Do("GET", "k"); err == nil {
+		t.Error("a reply over the limit came")
+	}
+	if n := control.infoInt("stats", "evicted_clients"); n != 0 {
+		t.Errorf("%d clients were evicted", n)
+	}
+	n, _ := id.Int()
+	if list := string(control.do(fmt.Sprint("CLIENT LIST ID ", n)).Text); list == "" {
+		t.Error("the client with much input is gone")
+	}
+}

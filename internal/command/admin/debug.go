@@ -32,7 +32,7 @@ func debug(srv Server) *command.Spec {
 		Differences: "HELP lists the subcommands that exist; those that crash a server are refused. RELOAD and LOADAOF read the log, " +
 			"which lacks nothing, so NOSAVE loses nothing, and serve what came only if it is what was there. While a connection " +
 			"sleeps others go on. What POPULATE makes is written to the log. HTSTATS describes our tables. " +
-			"QUICKLIST-PACKED-THRESHOLD has no effect. SET-DISABLE-DENY-SCRIPTS lets scripts call DEBUG, and nothing else that is refused to them.",
+			"QUICKLIST-PACKED-THRESHOLD and REPLYBUFFER have no effect. SET-DISABLE-DENY-SCRIPTS lets scripts call DEBUG, and nothing else that is refused to them.",
 		Run: func(c *command.Ctx) { runDebug(c, srv) },
 	}
 }
@@ -163,6 +163,14 @@ var debugCommands = []debugCommand{
 		"PAUSE-CRON <0|1>",
 		"    Stop periodic cron job processing.",
 	}},
+	{"REPLYBUFFER", 2, 2, reachNothing, debugReplyBuffer, []string{
+		"REPLYBUFFER PEAK-RESET-TIME <NEVER||RESET|time>",
+		"    Sets the time (in milliseconds) to wait between client reply buffer peak resets.",
+		"    In case NEVER is provided the last observed peak will never be reset",
+		"    In case RESET is provided the peak reset time will be restored to the default value",
+		"REPLYBUFFER RESIZING <0|1>",
+		"    Enable or disable the reply buffer resize cron job",
+	}},
 }
 
 // crashing lists the subcommands that end a Redis.
@@ -241,6 +249,25 @@ func debugPauseCron(c *command.Ctx, srv Server) {
 func debugSkipChecksums(c *command.Ctx, _ Server) {
 	rdb.SkipChecksums.Store(leadingInt(c.Args[2]) != 0)
 	c.W.OK()
+}
+
+// debugReplyBuffer takes what Redis takes. The buffer of replies of a connection grows as
+// it must, and goes when the connection rests.
+func debugReplyBuffer(c *command.Ctx, _ Server) {
+	switch value := c.Args[3]; {
+	case command.EqualFold(c.Args[2], "PEAK-RESET-TIME"):
+		if !command.EqualFold(value, "NEVER") && !command.EqualFold(value, "RESET") {
+			if _, ok := command.ParseInt(value); !ok {
+				c.W.Error(command.ErrNotInt)
+				return
+			}
+		}
+		c.W.OK()
+	case command.EqualFold(c.Args[2], "RESIZING"):
+		c.W.OK()
+	default:
+		c.W.Error(command.SubcommandError(c))
+	}
 }
 
 func debugPackedThreshold(c *command.Ctx, _ Server) {
