@@ -116,6 +116,18 @@ func (tx *Tx) Del(key []byte) bool {
 	return true
 }
 
+// DelOverdue removes the key if it is overdue (op DEL) and reports whether it was. That it expired is no event: the
+// command that removes it calls its end by another name, or tells of nothing but its new value.
+func (tx *Tx) DelOverdue(key []byte) bool {
+	sh, d := tx.at(key)
+	e := d.keys.Get(key)
+	if e == nil || !tx.overdue(e) {
+		return false
+	}
+	tx.end(sh, d, key)
+	return true
+}
+
 // ExpireAt sets the key's deadline (op PEXPIREAT) and reports whether the key
 // exists. A deadline that has passed already is the caller's to turn into Del,
 // but for a replay, which keeps it.

@@ -211,14 +211,19 @@ func (tx *Tx) KeepOverdue(keep bool) { tx.keepOverdue = keep }
 // what there is.
 func (tx *Tx) SeeOverdue(see bool) { tx.seeOverdue = see }
 
-// expire deletes an overdue key and records why.
+// expire deletes an overdue key, records why and tells of it.
 func (tx *Tx) expire(sh *Shard, d *database, key []byte) {
+	tx.end(sh, d, key)
+	tx.Notify(OfExpired, "expired", key)
+}
+
+// end deletes an overdue key and records why.
+func (tx *Tx) end(sh *Shard, d *database, key []byte) {
 	cause := tx.cause
 	tx.cause = op.Expired
 	tx.delete(sh, d, key)
 	tx.cause = cause
 	tx.set.expiry.Expired.Add(1)
-	tx.Notify(OfExpired, "expired", key)
 }
 
 // delete removes a key that exists and records DEL.

@@ -43,7 +43,8 @@ func StoreSet(tx *shard.Tx, key []byte, members *Members, event string) {
 // replaces removes the key, which gets another value before done is called, if it
 // gets any.
 func replaces(tx *shard.Tx, key []byte, class shard.Classes, event string, any bool) (done func()) {
-	replaced := tx.Del(key)
+	// What gets no other value is removed without a look at its deadline.
+	replaced := !any && tx.DelOverdue(key) || tx.Del(key)
 	notNew := tx.Replacing(replaced)
 	return func() {
 		notNew()

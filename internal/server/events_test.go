@@ -70,6 +70,53 @@ func TestEventsOfExpiry(t *testing.T) {
 	}
 }
 
+// TestEventsOfOverdueKeysReplaced: what a command makes of a key that is overdue and still there is called as Redis
+// calls it. One that gets another value has expired before; one that gets none is deleted; RESTORE does not look.
+func TestEventsOfOverdueKeysReplaced(t *testing.T) {
+	in := start(t, "--notify-keyspace-events", "KA", "--enable-debug-command", "yes")
+	sub, w := in.conn(), in.conn()
+	w.do("DEBUG SET-ACTIVE-EXPIRE 0")
+	w.do("SADD s a")
+	sub.do("SUBSCRIBE __keyspace@0__:d")
+	w.do("SET from v")
+	payload := string(w.do("DUMP from").Text)
+	since := func() string {
+		w.do("PUBLISH __keyspace@0__:d end")
+		var events []string
+		for {
+			_, event, _ := strings.Cut(sub.said(), " ")
+			if event == "end" {
+				return strings.Join(events, " ")
+			}
+			events = append(events, event)
+		}
+	}
+	for _, c := range []struct{ command, events string }{
+		{"SINTERSTORE d missing", "del"}, {"ZUNIONSTORE d 1 missing", "del"}, {"ZRANGESTORE d missing 0 -1", "del"}, {"SORT missing STORE d", "del"},
+		{"BITOP AND d missing", "del"}, {"GEOSEARCHSTORE d missing FROMLONLAT 1 1 BYRADIUS 1 m", "del"}, {"RESTORE d 1 % REPLACE ABSTTL", "del"},
+		{"SUNIONSTORE d s", "expired sunionstore"}, {"ZUNIONSTORE d 1 s", "expired zunionstore"}, {"SORT s ALPHA STORE d", "expired sortstore"},
+		{"BITOP NOT d from", "expired set"}, {"SET d x", "expired set"}, {"RENAME from d", "expired rename_to"}, {"RESTORE d 0 % REPLACE", "restore"},
+		{"DEL d", "expired"},
+	} {
+		w.do("SET d v PXAT 1")
+		args := strings.Fields(c.command)
+		for i := range args {
+			if args[i] == "%" {
+				args[i] = payload
+			}
+		}
+		if r, err := w.Do(args...); err != nil || r.IsError("") {
+			t.Fatalf("%s: %s, %v", c.command, r, err)
+		}
+		if got := since(); got != "set expire "+c.events {
+			t.Errorf("%s: %s, want set expire %s", c.command, got, c.events)
+		}
+		w.do("SET from v")
+		w.do("DEL d")
+		since()
+	}
+}
+
 // TestEventsOfOneKeyInOrder: whoever changes a key, its events come in the order of the changes.
 func TestEventsOfOneKeyInOrder(t *testing.T) {
 	const writers, rounds = 6, 400

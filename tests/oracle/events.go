@@ -87,8 +87,6 @@ func (e *Events) compare(p *Pair, last Step, at int) (*Difference, error) {
 		}
 		want, got = e.withoutExcused(p, last, want, got)
 	}
-	want, got = withoutReplaced(want, got)
-	got, want = withoutReplaced(got, want) // and where a deadline passed between the two servers
 	switch name(last.Args) {
 	case "SCAN", "DBSIZE", "RANDOMKEY", "KEYS":
 		// Keys that have expired, in the order in which each server finds them.
@@ -125,36 +123,6 @@ func (e *Events) withoutExcused(p *Pair, last Step, want, got []string) ([]strin
 		got = slices.DeleteFunc(got, func(key string) bool { return !slices.Contains(want, key) })
 	}
 	return want, got
-}
-
-// withoutReplaced leaves out what is told of the end of an overdue key that a command replaces: that it has expired,
-// where redis-server tells of a del, or of nothing.
-func withoutReplaced(want, got []string) ([]string, []string) {
-	for _, line := range slices.Clone(got) {
-		db, key, found := strings.Cut(line, "__:expired ")
-		db, event := strings.CutPrefix(db, "__keyevent@")
-		if !found || !event || slices.Contains(want, line) {
-			continue
-		}
-		both := func(name string) []string {
-			return []string{"__keyspace@" + db + "__:" + key + " " + name, "__keyevent@" + db + "__:" + name + " " + key}
-		}
-		got = without(got, both("expired"))
-		if del := both("del"); slices.Contains(want, del[0]) && !slices.Contains(got, del[0]) {
-			want = without(want, del)
-		}
-	}
-	return want, got
-}
-
-// without leaves out the first of each of lines.
-func without(list, lines []string) []string {
-	for _, line := range lines {
-		if i := slices.Index(list, line); i >= 0 {
-			list = slices.Delete(list, i, i+1)
-		}
-	}
-	return list
 }
 
 func (e *Events) since(s *side, c *wire.Conn) (out []string, err error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"kevy/tests/wire"
 )
@@ -188,8 +189,29 @@ func coordinateText(f float64) string {
 func storesDistances(args [][]byte) bool { return hasOption(args, "STOREDIST") }
 
 // maxDistanceError is how far stored distances may lie apart, in parts of them: C's sine, cosine and arc sine
-// are one digit off the nearest double in about one case of a thousand.
+// are one digit off the nearest double in about one case of a thousand. The steeper the arc sine, towards the other
+// side of the earth, the more that is.
 const maxDistanceError = 1e-15
+
+func distanceTolerance(distance, metersPerUnit float64) float64 {
+	const earthRadius, steepest = 6372797.560856, 1e-8
+	return distance * maxDistanceError / max(math.Cos(distance*metersPerUnit/(2*earthRadius)), steepest)
+}
+
+// metersPerUnit is that of the unit of a search.
+func metersPerUnit(args [][]byte) float64 {
+	for _, a := range args[2:] {
+		switch strings.ToLower(string(a)) {
+		case "km":
+			return 1000
+		case "ft":
+			return 0.3048
+		case "mi":
+			return 1609.34
+		}
+	}
+	return 1
+}
 
 // storeDistances runs a command that stores distances, compares these, and makes the last digits the same.
 func storeDistances(p *Pair, s Step, at int) (*Difference, error) {
@@ -207,7 +229,7 @@ func storeDistances(p *Pair, s Step, at int) (*Difference, error) {
 		default:
 			continue
 		}
-		if diff, err := p.sameDistances(key, p.state[s.Conn].db); diff != nil || err != nil {
+		if diff, err := p.sameDistances(key, p.state[s.Conn].db, metersPerUnit(s.Args)); diff != nil || err != nil {
 			if diff != nil {
 				diff.Index, diff.Step = at, s
 			}
@@ -218,7 +240,7 @@ func storeDistances(p *Pair, s Step, at int) (*Difference, error) {
 }
 
 // sameDistances compares a sorted set of distances and gives the server the scores of the oracle.
-func (p *Pair) sameDistances(key string, db int) (*Difference, error) {
+func (p *Pair) sameDistances(key string, db int, metersPerUnit float64) (*Difference, error) {
 	var both [2]wire.Reply
 	for i, sd := range []*side{&p.oracle, &p.server} {
 		if err := sd.selectDB(db); err != nil {
@@ -239,15 +261,30 @@ func (p *Pair) sameDistances(key string, db int) (*Difference, error) {
 	for i := 0; i+1 < len(list) && !differ; i += 2 {
 		want, err := strconv.ParseFloat(list[i+1], 64)
 		got, ok := scores[list[i]]
-		if differ = err != nil || !ok || math.Abs(got-want) > math.Abs(want)*maxDistanceError; differ || got == want {
+		if differ = err != nil || !ok || math.Abs(got-want) > distanceTolerance(want, metersPerUnit); differ || got == want {
 			continue
 		}
-		if r, err := p.server.admin.Do("ZADD", key, list[i+1], list[i]); err != nil || r.IsError("") {
-			return nil, fmt.Errorf("ZADD: %s, %v", r, err)
+		if err := p.untold([]string{"ZADD", key, list[i+1], list[i]}); err != nil {
+			return nil, err
 		}
 	}
 	if differ {
 		return &Difference{What: "stored distances", Want: both[0].String(), Got: both[1].String()}, nil
 	}
 	return nil, nil
+}
+
+// untold runs a command on the server, whose events are not those of a step.
+func (p *Pair) untold(args []string) error {
+	commands := [][]string{args}
+	if p.Events != nil {
+		const classes = "notify-keyspace-events"
+		commands = [][]string{{"CONFIG", "SET", classes, ""}, args, {"CONFIG", "SET", classes, p.Events.Classes}}
+	}
+	for _, args := range commands {
+		if r, err := p.server.admin.Do(args...); err != nil || r.IsError("") {
+			return fmt.Errorf("%s: %s, %v", args, r, err)
+		}
+	}
+	return nil
 }

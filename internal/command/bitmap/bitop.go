@@ -87,7 +87,7 @@ func runBitOp(c *command.Ctx) {
 		n = max(n, len(value))
 	}
 	if n == 0 {
-		if c.Tx.Del(dst) {
+		if c.Tx.DelOverdue(dst) || c.Tx.Del(dst) {
 			c.Tx.Notify(shard.OfGeneric, "del", dst)
 		}
 		c.W.Int(0)

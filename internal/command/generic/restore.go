@@ -114,8 +114,9 @@ func runRestore(c *command.Ctx) {
 		// In a log the end of a key that has expired stands by itself, if it came.
 		expired = atMs <= c.Tx.NowMs() && !c.Tx.Replaying()
 	}
+	replaced := c.Tx.DelOverdue(key) // without a look at its deadline
 	if expired {
-		if c.Tx.Del(key) {
+		if replaced || c.Tx.Del(key) {
 			c.Tx.Notify(shard.OfGeneric, "del", key)
 		}
 	} else {
