@@ -136,6 +136,14 @@ func unwatched(v op.Verb) bool {
 	return false
 }
 
+// Signal tells those who watch the key, or keep its value, that it changed, though it has not: of some commands that
+// write what is there already Redis tells. It is no op.
+func (tx *Tx) Signal(key []byte) {
+	if !tx.replay {
+		tx.touch(tx.shard(key), key, wakeNone)
+	}
+}
+
 // touch dirties the watches of a key that is about to change and notes that
 // those who wait for it are to be looked at, if the change can concern them.
 func (tx *Tx) touch(sh *Shard, key []byte, w wake) {

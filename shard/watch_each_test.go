@@ -35,6 +35,7 @@ var effects = []struct {
 	{"LInsert", list, func(tx *Tx, key []byte) { _, _ = tx.LInsert(key, true, []byte("a"), []byte("z")) }, func(tx *Tx, key []byte) { _, _ = tx.LInsert(key, true, []byte("none"), []byte("z")) }},
 	{"LRem", list, func(tx *Tx, key []byte) { _, _ = tx.LRem(key, 0, []byte("a")) }, func(tx *Tx, key []byte) { _, _ = tx.LRem(key, 0, []byte("none")) }},
 	{"LTrim", list, func(tx *Tx, key []byte) { _ = tx.LTrim(key, 1, -1) }, func(tx *Tx, key []byte) { _ = tx.LTrim(key, 0, -1) }},
+	{"Signal", list, func(tx *Tx, key []byte) { tx.Signal(key) }, func(tx *Tx, key []byte) { tx.Signal([]byte("other")) }},
 	{"LTrim all", list, func(tx *Tx, key []byte) { _ = tx.LTrim(key, 9, 1) }, nil},
 	{"SAdd", set, func(tx *Tx, key []byte) { _, _ = tx.SAdd(key, []byte("z")) }, func(tx *Tx, key []byte) { _, _ = tx.SAdd(key, []byte("a")); _, _ = tx.SAdd(key) }},
 	{"SAdd to none", nil, func(tx *Tx, key []byte) { _, _ = tx.SAdd(key, []byte("z")) }, func(tx *Tx, key []byte) { _, _ = tx.SAdd(key) }},

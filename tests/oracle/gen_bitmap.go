@@ -30,7 +30,8 @@ var bitmapFamily = family{
 	newer: []maker{{"BITOP", 3, func(g *Generator) [][]byte {
 		return join("BITOP", g.oneOf("DIFF", "DIFF1", "ANDOR", "ONE", "one"), g.key('s'), g.keys('s', 1, 4))
 	}, true, true}},
-	avoid: map[string]func(*Generator, [][]byte) bool{"SETBIT": farOffset, "BITFIELD": farBits, "BITFIELD_RO": farBits},
+	specials: map[string]special{"BITFIELD": {run: failingBitfield, when: func(args [][]byte) bool { return hasOption(args, "FAIL") }}},
+	avoid:    map[string]func(*Generator, [][]byte) bool{"SETBIT": farOffset, "BITFIELD": farBits, "BITFIELD_RO": farBits},
 }
 
 func (g *Generator) bit() string {
@@ -101,4 +102,28 @@ func farBits(g *Generator, args [][]byte) bool {
 		}
 	}
 	return farOffset(g, args)
+}
+
+// failingBitfield runs a BITFIELD that may set nothing and lengthen its string all the same: of that redis-server tells
+// neither those who watch the key nor those who keep its value. It is made to.
+func failingBitfield(p *Pair, s Step, at int) (*Difference, error) {
+	length := func() (string, error) {
+		if err := p.oracle.selectDB(p.state[s.Conn].db); err != nil {
+			return "", err
+		}
+		r, err := p.oracle.admin.Do("STRLEN", string(s.Args[1]))
+		return string(r.Text), err
+	}
+	before, err := length()
+	if err != nil {
+		return nil, err
+	}
+	_, _, diff, err := p.runOne(s, at)
+	if diff != nil || err != nil {
+		return diff, err
+	}
+	if after, err := length(); err != nil || after == before {
+		return nil, err
+	}
+	return nil, p.untold(&p.oracle, "APPEND", string(s.Args[1]), "")
 }

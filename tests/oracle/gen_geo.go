@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -264,7 +263,7 @@ func (p *Pair) sameDistances(key string, db int, metersPerUnit float64) (*Differ
 		if differ = err != nil || !ok || math.Abs(got-want) > distanceTolerance(want, metersPerUnit); differ || got == want {
 			continue
 		}
-		if err := p.untold([]string{"ZADD", key, list[i+1], list[i]}); err != nil {
+		if err := p.untold(&p.server, "ZADD", key, list[i+1], list[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -272,19 +271,4 @@ func (p *Pair) sameDistances(key string, db int, metersPerUnit float64) (*Differ
 		return &Difference{What: "stored distances", Want: both[0].String(), Got: both[1].String()}, nil
 	}
 	return nil, nil
-}
-
-// untold runs a command on the server, whose events are not those of a step.
-func (p *Pair) untold(args []string) error {
-	commands := [][]string{args}
-	if p.Events != nil {
-		const classes = "notify-keyspace-events"
-		commands = [][]string{{"CONFIG", "SET", classes, ""}, args, {"CONFIG", "SET", classes, p.Events.Classes}}
-	}
-	for _, args := range commands {
-		if r, err := p.server.admin.Do(args...); err != nil || r.IsError("") {
-			return fmt.Errorf("%s: %s, %v", args, r, err)
-		}
-	}
-	return nil
 }

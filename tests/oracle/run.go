@@ -229,7 +229,9 @@ func (p *Pair) Run(steps []Step, checkEvery int) (*Difference, error) {
 			err = p.reopen()
 		}
 		if p.Events != nil && diff == nil && err == nil {
-			diff, err = p.Events.compare(p, steps[i], i)
+			if err = p.endWatched(steps[i]); err == nil {
+				diff, err = p.Events.compare(p, steps[i], i)
+			}
 		}
 		if diff != nil || err != nil {
 			return diff, err

@@ -316,3 +316,18 @@ func sameScoreLists(a, b []string) bool {
 	}
 	return normal(a) == normal(b)
 }
+
+// untold runs a command on one of the servers, whose keyspace events are not those of a step.
+func (p *Pair) untold(s *side, args ...string) error {
+	commands := [][]string{args}
+	if p.Events != nil {
+		const classes = "notify-keyspace-events"
+		commands = [][]string{{"CONFIG", "SET", classes, ""}, args, {"CONFIG", "SET", classes, p.Events.Classes}}
+	}
+	for _, args := range commands {
+		if r, err := s.admin.Do(args...); err != nil || r.IsError("") {
+			return fmt.Errorf("%s: %s, %v", args, r, err)
+		}
+	}
+	return nil
+}

@@ -60,6 +60,7 @@ func runPFMerge(c *command.Ctx) {
 	}
 	s.outdate()
 	s.store(c.Tx, key, old)
+	c.Tx.Signal(key) // also where it has written nothing
 	c.Tx.Notify(shard.OfStrings, "pfadd", key)
 	c.W.OK()
 }

@@ -33,6 +33,7 @@ func runLTrim(c *command.Ctx) {
 		return
 	}
 	if there {
+		c.Tx.Signal(c.Key(1)) // also where nothing was cut
 		c.Tx.NotifyRemoval(shard.OfLists, "ltrim", c.Key(1))
 	}
 	c.W.OK()

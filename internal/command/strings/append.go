@@ -42,6 +42,7 @@ func runAppend(c *command.Ctx) {
 		}
 	} else {
 		c.Tx.MarkRaw(key)
+		c.Tx.Signal(key)
 	}
 	c.Tx.Notify(shard.OfStrings, "append", key)
 	c.W.Int(int64(n + len(tail)))
