@@ -9,7 +9,7 @@ import (
 
 // Wait is what a command waits for that has found nothing.
 type Wait struct {
-	// Keys are those that it waits for.
+	// Keys are those that it waits for; without any it waits for its time to be over.
 	Keys [][]byte
 	// Kind is the type of value that can serve it.
 	Kind shard.Kind
@@ -26,8 +26,10 @@ type Wait struct {
 	// called by whoever changed the key, with a Ctx of its own whose Args are those
 	// of the command and whose Session only says who waits.
 	Try func(c *Ctx, key []byte) bool
-	// Refused replies where nothing may wait, as inside MULTI. If it is nil the
-	// reply is that of a timeout, the null array.
+	// Vain replies when its time is over, the null array if it is nil.
+	Vain func(w *resp.Writer)
+	// Refused replies where nothing may wait, as inside MULTI and in scripts, what
+	// Vain does if it is nil.
 	Refused func(w *resp.Writer)
 }
 
@@ -55,9 +57,18 @@ func (c *Ctx) Refuse() {
 	if c.wait.Refused != nil {
 		c.wait.Refused(c.W)
 	} else {
-		c.W.NullArray()
+		c.wait.InVain(c.W)
 	}
 	c.Unblock()
+}
+
+// InVain replies that the time is over.
+func (w *Wait) InVain(to *resp.Writer) {
+	if w.Vain != nil {
+		w.Vain(to)
+	} else {
+		to.NullArray()
+	}
 }
 
 var (

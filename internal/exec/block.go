@@ -115,7 +115,7 @@ func (x *Executor) park(s *Session, p *parked) {
 			s.wrote(start, p.lsn)
 		}
 	case timedOut:
-		s.W.NullArray()
+		p.wait.InVain(s.W)
 	case unblocked:
 		s.W.Error(errUnblocked)
 	case abandoned:

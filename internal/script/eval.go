@@ -16,7 +16,7 @@ const (
 	evalSyntax     = "script numkeys [key [key ...]] [arg [arg ...]]"
 	evalSHASyntax  = "sha1 numkeys [key [key ...]] [arg [arg ...]]"
 	evalComplexity = "Depends on the script that is executed."
-	allShardsNote  = "A script holds the whole store while it runs; it may use keys that are not among KEYS."
+	allShardsNote  = "A script holds the whole store while it runs; it may use keys that are not among KEYS. Commands that wait may be called and do not wait, as since Redis 7.2."
 )
 
 // writerKeys and readerKeys are the key specs of what may write and what does not.

@@ -70,12 +70,23 @@ func TestBlockedClients(t *testing.T) {
 	}
 	c = in.conn()
 	id := c.do("CLIENT ID").String()[1:]
+	// Nobody follows, so that WAIT waits to its end.
+	for how, want := range map[string]string{"TIMEOUT": ":0", "ERROR": "-UNBLOCKED client unblocked via CLIENT UNBLOCK"} {
+		c.blocks(watcher, 1, "WAIT", "1", "0")
+		if line := string(watcher.do("CLIENT LIST ID " + id).Text); !strings.Contains(line, " flags=b ") || !strings.Contains(line, " cmd=wait ") {
+			t.Errorf("it is shown as %s", line)
+		}
+		watcher.expect("CLIENT UNBLOCK "+id+" "+how, ":1")
+		if r, err := c.ReadReply(); err != nil || r.String() != want {
+			t.Errorf("after UNBLOCK %s, WAIT answers %s, %v", how, r, err)
+		}
+	}
 	c.blocks(watcher, 1, "BLPOP", "q", "0")
 	watcher.expect("CLIENT UNBLOCK "+id+" ERROR", ":1")
 	if n := watcher.infoInt("clients", "blocked_clients"); n != 0 {
 		t.Errorf("%d are blocked", n)
 	}
-	if text := string(watcher.do("INFO errorstats").Text); !strings.Contains(text, "errorstat_UNBLOCKED:count=1\r\n") {
+	if text := string(watcher.do("INFO errorstats").Text); !strings.Contains(text, "errorstat_UNBLOCKED:count=2\r\n") {
 		t.Errorf("INFO errorstats says %s", text)
 	}
 	if text := string(watcher.do("INFO commandstats").Text); !strings.Contains(text, fmt.Sprintf("cmdstat_blpop:calls=%d,", 1+3+20+1)) {

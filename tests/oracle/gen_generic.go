@@ -38,6 +38,10 @@ var genericFamily = family{
 		{"OBJECT IDLETIME", 1, func(g *Generator) [][]byte { return join("OBJECT", "IDLETIME", g.anyKey()) }, true, true},
 		{"OBJECT FREQ", 1, func(g *Generator) [][]byte { return join("OBJECT", "FREQ", g.anyKey()) }, true, true},
 		{"OBJECT REFCOUNT", 1, func(g *Generator) [][]byte { return join("OBJECT", "REFCOUNT", g.anyKey()) }, true, true},
+		// For a replica, of which there is none, it waits to the end of its time, so that is short.
+		{"WAIT", 1, func(g *Generator) [][]byte {
+			return join("WAIT", g.oneOf("0", "0", "1", "2", "-1", "abc", "9223372036854775808"), g.oneOf("1", "2", "5", "-1", "abc", ""))
+		}, true, false},
 	},
 	newer: []maker{
 		{"PREFIX.STATS", 1, func(g *Generator) [][]byte { return join("PREFIX.STATS", g.oneOf("s", "h", "{tag}", "nosuch", "")) }, true, true},

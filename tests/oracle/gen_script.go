@@ -126,7 +126,7 @@ var scripts = []string{
 	"redis.call('select', 1) redis.call('set', KEYS[1], ARGV[1]) redis.call('scan', 0, 'count', 1000) return redis.call('dbsize')",
 	"redis.call('zadd', KEYS[1], 1, ARGV[1], 2, 'b') return redis.call('zrange', KEYS[1], 0, -1)",
 	"redis.call('sadd', KEYS[1], ARGV[1]) redis.call('del', KEYS[1], KEYS[2]) return redis.call('exists', KEYS[1], KEYS[2])",
-	"return redis.call('blpop', KEYS[1], KEYS[2], 0)",
+	"return redis.call('blmpop', 0, 2, KEYS[1], KEYS[2], 'left')", // the only one for lists that 7.0 lets scripts call
 	"for i = 1, 10 do redis.call('incrby', KEYS[1], i) end redis.call('lpush', KEYS[1], 1)",
 	"#!lua flags=no-writes\nreturn redis.call('del', KEYS[1])",
 	"#!lua\nreturn redis.call('copy', KEYS[1], KEYS[2])",

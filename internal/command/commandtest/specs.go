@@ -18,7 +18,9 @@ import (
 // command or subcommand a line.
 const redisTable = "redis-7.0.15.tsv"
 
-// newerTable has the commands that Redis got later, up to 8.0.
+// newerTable has the commands that Redis got later, up to 8.0, and those of which it
+// says something else since: what waits may be called by scripts, and WAIT is among
+// them.
 const newerTable = "redis-8.tsv"
 
 // tablePlaces are where the tables lie, seen from the directory of a family beneath

@@ -12,6 +12,6 @@ func Commands() []*command.Spec {
 		rename(), renameNX(), copyKey(), move(),
 		keys(), scan(), randomKey(),
 		dbSize(), flushDB(), flushAll(), swapDB(),
-		object(), sort(), sortRO(), dump(), restore(), restoreAsking(),
+		object(), sort(), sortRO(), dump(), restore(), restoreAsking(), wait(),
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func blMove() *command.Spec {
 	return &command.Spec{
-		Name: "blmove", Arity: 6, Flags: command.Write | command.DenyOOM | command.NoScript | command.Blocking, Category: command.CatList,
+		Name: "blmove", Arity: 6, Flags: command.Write | command.DenyOOM | command.Blocking, Category: command.CatList,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.RW|command.Access|command.Delete),
 			command.Range(2, 0, 1, command.RW|command.Insert),
@@ -23,7 +23,7 @@ func blMove() *command.Spec {
 
 func brPopLPush() *command.Spec {
 	return &command.Spec{
-		Name: "brpoplpush", Arity: 4, Flags: command.Write | command.DenyOOM | command.NoScript | command.Blocking, Category: command.CatList,
+		Name: "brpoplpush", Arity: 4, Flags: command.Write | command.DenyOOM | command.Blocking, Category: command.CatList,
 		Keys: []command.KeySpec{
 			command.Range(1, 0, 1, command.RW|command.Access|command.Delete),
 			command.Range(2, 0, 1, command.RW|command.Insert),

@@ -7,7 +7,7 @@ import (
 
 func blPop() *command.Spec {
 	return &command.Spec{
-		Name: "blpop", Arity: -3, Flags: command.Write | command.NoScript | command.Blocking, Category: command.CatList,
+		Name: "blpop", Arity: -3, Flags: command.Write | command.Blocking, Category: command.CatList,
 		Keys:  []command.KeySpec{command.Range(1, -2, 1, command.RW|command.Access|command.Delete)},
 		Group: "list", Since: "2.0.0", Complexity: "O(N) for N keys",
 		Syntax:      "key [key ...] timeout",
@@ -19,7 +19,7 @@ func blPop() *command.Spec {
 
 func brPop() *command.Spec {
 	return &command.Spec{
-		Name: "brpop", Arity: -3, Flags: command.Write | command.NoScript | command.Blocking, Category: command.CatList,
+		Name: "brpop", Arity: -3, Flags: command.Write | command.Blocking, Category: command.CatList,
 		Keys:  []command.KeySpec{command.Range(1, -2, 1, command.RW|command.Access|command.Delete)},
 		Group: "list", Since: "2.0.0", Complexity: "O(N) for N keys",
 		Syntax:      "key [key ...] timeout",

@@ -61,9 +61,6 @@ func parseReading(c *command.Ctx, grouped bool) (r reading, err *resp.Error) {
 		case more && a.Is("BLOCK"):
 			r.block = true
 			r.timeoutMs = a.TimeoutMs()
-			if c.Scripted {
-				a.Fail(resp.Errorf("ERR", "%s command is not allowed with BLOCK option from scripts", command.CText(c.Args[0])))
-			}
 		case more && a.Is("COUNT"):
 			if r.count = a.Int(); r.count <= 0 {
 				r.count = math.MaxInt64

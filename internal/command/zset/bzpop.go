@@ -7,7 +7,7 @@ import (
 
 func bzPopMin() *command.Spec {
 	return &command.Spec{
-		Name: "bzpopmin", Arity: -3, Flags: command.Write | command.NoScript | command.Fast | command.Blocking, Category: command.CatSortedSet,
+		Name: "bzpopmin", Arity: -3, Flags: command.Write | command.Fast | command.Blocking, Category: command.CatSortedSet,
 		Keys:  []command.KeySpec{command.Range(1, -2, 1, command.RW|command.Access|command.Delete)},
 		Group: "sorted-set", Since: "5.0.0", Complexity: "O(K+log(N)) for K keys and N members",
 		Syntax:      "key [key ...] timeout",
@@ -19,7 +19,7 @@ func bzPopMin() *command.Spec {
 
 func bzPopMax() *command.Spec {
 	return &command.Spec{
-		Name: "bzpopmax", Arity: -3, Flags: command.Write | command.NoScript | command.Fast | command.Blocking, Category: command.CatSortedSet,
+		Name: "bzpopmax", Arity: -3, Flags: command.Write | command.Fast | command.Blocking, Category: command.CatSortedSet,
 		Keys:  []command.KeySpec{command.Range(1, -2, 1, command.RW|command.Access|command.Delete)},
 		Group: "sorted-set", Since: "5.0.0", Complexity: "O(K+log(N)) for K keys and N members",
 		Syntax:      "key [key ...] timeout",

@@ -24,6 +24,7 @@ func useBlocking(t *testing.T, ctx context.Context, c *redis.Client) {
 		t.Errorf("BLMPOP: %s %q, %v", key, elems, err)
 	}
 	isNil(t, c.BLMove(ctx, "l", "m", "LEFT", "RIGHT", time.Second))
+	want(t, c.Wait(ctx, 1, short), 0)
 	want(t, c.ZAdd(ctx, "z", redis.Z{Score: 1, Member: "a"}, redis.Z{Score: 2, Member: "b"}, redis.Z{Score: 3, Member: "c"}), 3)
 	want(t, c.BZPopMin(ctx, time.Second, "z"), &redis.ZWithKey{Z: redis.Z{Score: 1, Member: "a"}, Key: "z"})
 	want(t, c.BZPopMax(ctx, time.Second, "z"), &redis.ZWithKey{Z: redis.Z{Score: 3, Member: "c"}, Key: "z"})
