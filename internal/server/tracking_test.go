@@ -244,6 +244,34 @@ func TestRedirectToStranger(t *testing.T) {
 	}
 }
 
+// TestRedirectWithinReply: one that is in the middle of a long reply, which its peer takes slowly, gets what others
+// redirect to it behind that.
+func TestRedirectWithinReply(t *testing.T) {
+	in := startWith(t, setup{listener: shrunk})
+	to, from, w := in.conn().proto("3"), in.conn(), in.conn()
+	for i := range 300 {
+		w.do("RPUSH list " + strings.Repeat("y", 10_000+i)) // together more than is sent at once
+	}
+	gen, _ := w.tail("ALL")
+	id := to.id()
+	to.sendAll("CHANGES", "SINCE", "all", gen, "0", "COUNT", "300", "BYTES", "10000000")
+	time.Sleep(50 * time.Millisecond) // it is stuck
+	from.expect("CLIENT TRACKING ON BCAST REDIRECT "+id, "+OK")
+	w.do("SET k 1")
+	time.Sleep(100 * time.Millisecond)
+	if r := to.message(); len(r.Elems) < 2 || len(r.Elems[len(r.Elems)-1].Elems) != 300 {
+		t.Errorf("got %.200s", r.String())
+	}
+	if got := to.invalid(); got != "k" {
+		t.Errorf("got %s", got)
+	}
+	to.expect("PING", "+PONG")
+	w.do("SET j 1")
+	if got := to.invalid(); got != "j" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestRedirectToWaiting: one who waits for a command to be served is told meanwhile, in the middle of a batch, too.
 func TestRedirectToWaiting(t *testing.T) {
 	in := start(t)
