@@ -87,6 +87,33 @@ func useRedisCLI(u *usage) {
 	}
 	u.step(stepPubSub)
 
+	tracker := u.talk(cli)
+	if u.protocol == 3 {
+		tracker.says("OK", "CLIENT TRACKING ON")
+		tracker.says("theirs", "GET app:a")
+		says("OK", "SET", "app:a", "newer")
+		tracker.says("invalidate", "PING") // it shows pushes before the reply
+		tracker.reads("app:a")
+		tracker.reads("PONG")
+	} else {
+		listener := u.talk(cli)
+		listener.send("CLIENT ID")
+		id := listener.read()
+		listener.says("subscribe", "SUBSCRIBE __redis__:invalidate")
+		listener.reads("__redis__:invalidate")
+		listener.reads("1")
+		tracker.says("OK", "CLIENT TRACKING ON REDIRECT "+id)
+		tracker.says("theirs", "GET app:a")
+		says("OK", "SET", "app:a", "newer")
+		listener.reads("message")
+		listener.reads("__redis__:invalidate")
+		listener.reads("app:a")
+		listener.end()
+	}
+	tracker.end()
+	says("OK", "SET", "app:a", "theirs")
+	u.step(stepCaching)
+
 	sum := strings.TrimSpace(cli.run(u.T, limit, nil, "SCRIPT", "LOAD", "return 1").out)
 	begins("NOSCRIPT", "EVALSHA", strings.Repeat("0", 40), "0")
 	says("1", "EVALSHA", sum, "0")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/push"
 	"github.com/redis/rueidis"
 )
 
@@ -22,6 +23,15 @@ func sha256Hex(s string) string {
 }
 
 func (u *usage) addr() string { return u.host + ":" + strconv.Itoa(u.port) }
+
+// invalidated takes the keys of pushes.
+type invalidated chan []any
+
+func (c invalidated) HandlePushNotification(_ context.Context, _ push.NotificationHandlerContext, words []any) error {
+	keys, _ := words[1].([]any)
+	c <- keys
+	return nil
+}
 
 // useGoRedis is the row of github.com/redis/go-redis.
 func useGoRedis(u *usage) {
@@ -104,6 +114,44 @@ func useGoRedis(u *usage) {
 		u.must(tc.sub.Close())
 	}
 	u.step(stepPubSub)
+
+	if u.protocol == 3 {
+		tracker := c.Conn()
+		told := make(invalidated, 1)
+		u.must(c.RegisterPushNotificationHandler("invalidate", told, false))
+		u.must(tracker.Do(ctx, "CLIENT", "TRACKING", "ON").Err())
+		u.check("what it reads", tracker.Get(ctx, "app:a").Val(), "theirs")
+		u.must(other.Set(ctx, "app:a", "newer", 0).Err())
+		u.eventually("the push", func() error {
+			u.must(tracker.Ping(ctx).Err()) // it reads pushes before replies
+			select {
+			case keys := <-told:
+				u.check("the key", keys, "[app:a]")
+				return nil
+			default:
+				return errors.New("nothing was pushed")
+			}
+		})
+		u.must(tracker.Do(ctx, "CLIENT", "TRACKING", "OFF").Err())
+		u.must(tracker.Close())
+	} else {
+		listener := c.Subscribe(ctx, "__redis__:invalidate")
+		_, err := listener.Receive(ctx)
+		u.must(err)
+		id, _, _ := strings.Cut(strings.TrimPrefix(other.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").String(), "CLIENT LIST TYPE pubsub: id="), " ")
+		tracker := c.Conn()
+		u.must(tracker.Do(ctx, "CLIENT", "TRACKING", "ON", "REDIRECT", id).Err())
+		u.check("what it reads", tracker.Get(ctx, "app:a").Val(), "theirs")
+		u.must(other.Set(ctx, "app:a", "newer", 0).Err())
+		message, err := listener.ReceiveMessage(ctx)
+		u.must(err)
+		u.check("the key", message.PayloadSlice, "[app:a]")
+		u.must(tracker.Do(ctx, "CLIENT", "TRACKING", "OFF").Err())
+		u.must(tracker.Close())
+		u.must(listener.Close())
+	}
+	u.must(other.Set(ctx, "app:a", "theirs", 0).Err())
+	u.step(stepCaching)
 
 	script := goredis.NewScript(countScript)
 	u.refused(script.EvalSha(ctx, c, []string{"app:count"}, 5).Err(), "NOSCRIPT")
@@ -239,6 +287,22 @@ func useRedigo(u *usage) {
 	u.must(sub.Unsubscribe())
 	u.check("the end of it", sub.Receive(), redis.Subscription{Kind: "unsubscribe", Channel: "app:channel"})
 	u.step(stepPubSub)
+
+	listener := open() // PubSubConn takes messages that are texts
+	id := do(listener, "CLIENT", "ID")
+	u.must(listener.Send("SUBSCRIBE", "__redis__:invalidate"))
+	u.must(listener.Flush())
+	_, err = listener.Receive()
+	u.must(err)
+	u.check("CLIENT TRACKING", do(c, "CLIENT", "TRACKING", "ON", "REDIRECT", id), "OK")
+	u.check("what it reads", text(do(c, "GET", "app:a")), "theirs")
+	do(other, "SET", "app:a", "newer")
+	message, err := redis.Values(listener.Receive())
+	u.must(err)
+	u.check("the keys", fmt.Sprintf("%q", message), `["message" "__redis__:invalidate" ["app:a"]]`)
+	do(c, "CLIENT", "TRACKING", "OFF")
+	do(other, "SET", "app:a", "theirs")
+	u.step(stepCaching)
 
 	script := redis.NewScript(1, countScript)
 	u.must(script.SendHash(c, "app:count", 5))
@@ -393,6 +457,32 @@ func useRueidis(u *usage) {
 		u.check("the end of it", errors.Is(<-ended, context.Canceled), true)
 	}
 	u.step(stepPubSub)
+
+	if u.protocol == 3 {
+		caching := options()
+		caching.DisableCache = false
+		cached, err := rueidis.NewClient(caching)
+		u.must(err)
+		defer cached.Close()
+		read := func() rueidis.RedisResult {
+			return cached.DoCache(ctx, cached.B().Get().Key("app:a").Cache(), time.Minute)
+		}
+		for i := range 3 {
+			r := read()
+			u.check("it is from the cache", r.IsCacheHit(), i > 0)
+			u.check("what it reads", text(r), "theirs")
+		}
+		u.must(other.Do(ctx, other.B().Set().Key("app:a").Value("newer").Build()).Error())
+		u.eventually("the cache forgets", func() error {
+			if got := text(read()); got != "newer" {
+				return fmt.Errorf("it reads %s", got)
+			}
+			return nil
+		})
+		u.check("it is from the cache again", read().IsCacheHit(), true)
+		u.must(other.Do(ctx, other.B().Set().Key("app:a").Value("theirs").Build()).Error())
+		u.step(stepCaching)
+	}
 
 	script := rueidis.NewLuaScript(countScript)
 	u.refused(c.Do(ctx, c.B().Evalsha().Sha1(strings.Repeat("0", 40)).Numkeys(0).Build()).Error(), "NOSCRIPT")

@@ -35,6 +35,9 @@ const (
 	stepTransaction = "transaction"
 	// stepPubSub: SUBSCRIBE, PSUBSCRIBE and, where the client has it, SSUBSCRIBE.
 	stepPubSub = "pub/sub"
+	// stepCaching: CLIENT TRACKING; the client's own cache where it has one, which forgets
+	// what another client writes, else what it is told of that.
+	stepCaching = "caching"
 	// stepScript: EVALSHA of a script that the server does not know, then with EVAL, then
 	// again; and one that fails.
 	stepScript = "script"
@@ -47,7 +50,7 @@ const (
 	stepReconnect = "reconnect"
 )
 
-var allSteps = []string{stepConnect, stepPipeline, stepTransaction, stepPubSub, stepScript, stepBlocking, stepValues, stepReconnect}
+var allSteps = []string{stepConnect, stepPipeline, stepTransaction, stepPubSub, stepCaching, stepScript, stepBlocking, stepValues, stepReconnect}
 
 // tableRow is one client over one transport and protocol.
 type tableRow struct {
@@ -84,7 +87,7 @@ func tableRows() (rows []tableRow) {
 		{"node-redis", []string{overTCP, overTLS}, []int{2, 3}, nil, useProgram("node-redis.mjs", nodeProgram)},
 		{"go-redis", []string{overTCP, overTLS}, []int{2, 3}, nil, useGoRedis},
 		{"redigo", []string{overTCP, overTLS}, []int{2}, nil, useRedigo},
-		{"rueidis", []string{overTCP, overTLS}, []int{2, 3}, nil, useRueidis},
+		{"rueidis", []string{overTCP, overTLS}, []int{2, 3}, map[int][]string{2: {stepCaching}}, useRueidis},
 		{"redis-py", []string{overTCP, overTLS}, []int{2}, nil, useProgram("redis_py.py", pythonProgram)},
 		{"hiredis", []string{overTCP, overUnix}, []int{2}, nil, useProgram("hiredis.c", cProgram)},
 		{"redis-cli", []string{overTCP, overTLS}, []int{2, 3}, nil, useRedisCLI},

@@ -152,7 +152,7 @@ func TestCommands(t *testing.T) {
 			}{
 				{"strings", useStrings}, {"bitmaps", useBitmaps}, {"keys", useKeys}, {"expiry", useExpiry}, {"hashes", useHashes}, {"lists", useLists},
 				{"sets", useSets}, {"sorted sets", useSortedSets}, {"ranges of sorted sets", useSortedSetRanges}, {"blocking", useBlocking}, {"field expiry", useFieldExpiry}, {"newer strings", useNewerStrings}, {"streams", useStreams}, {"geo", useGeo},
-				{"HyperLogLogs", useHyperLogLog}, {"sort", useSort}, {"dump", useDump}, {"server", useServer}, {"feed", useFeed}, {"pub/sub", usePubSub}, {"scripts", useScripts}, {"functions", useFunctions},
+				{"HyperLogLogs", useHyperLogLog}, {"sort", useSort}, {"dump", useDump}, {"server", useServer}, {"feed", useFeed}, {"pub/sub", usePubSub}, {"caching", useCaching}, {"scripts", useScripts}, {"functions", useFunctions},
 			} {
 				t.Run(family.name, func(t *testing.T) {
 					want(t, c.FlushAll(ctx), "OK")

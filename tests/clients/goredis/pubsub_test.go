@@ -2,6 +2,8 @@ package goredis
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,4 +71,42 @@ func usePubSub(t *testing.T, ctx context.Context, c *redis.Client) {
 	}
 	got(shard, "sunsubscribe: orders")
 	holds(t, c.Do(ctx, "PUBSUB", "HELP"), isHelp)
+}
+
+// useCaching tells a subscriber which keys to forget.
+func useCaching(t *testing.T, ctx context.Context, c *redis.Client) {
+	opt := *c.Options()
+	opt.Protocol = 2 // where what is told is a message
+	told := redis.NewClient(&opt)
+	defer told.Close()
+	sub := told.Subscribe(ctx, "__redis__:invalidate")
+	defer sub.Close()
+	if _, err := sub.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(list, "txt:"), "id=%d ", &id); err != nil {
+		t.Fatalf("%q: %v", list, err)
+	}
+	tracker := c.Conn()
+	defer tracker.Close()
+	want(t, tracker.Do(ctx, "CLIENT", "GETREDIR"), any(int64(-1)))
+	want(t, tracker.Do(ctx, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN"), any("OK"))
+	want(t, tracker.Do(ctx, "CLIENT", "GETREDIR"), any(int64(id)))
+	fails(t, tracker.Get(ctx, "a"), "redis: nil")
+	want(t, tracker.Do(ctx, "CLIENT", "CACHING", "YES"), any("OK"))
+	fails(t, tracker.Get(ctx, "b"), "redis: nil")
+	holds(t, tracker.Do(ctx, "CLIENT", "TRACKINGINFO"), func(v any) bool {
+		return strings.Contains(fmt.Sprint(v), "optin") && strings.Contains(fmt.Sprint(v), fmt.Sprint(id))
+	})
+	want(t, c.MSet(ctx, "a", 1, "b", 1), "OK")
+	message, err := sub.ReceiveMessage(ctx)
+	if err != nil || fmt.Sprint(message.PayloadSlice) != "[b]" {
+		t.Errorf("%v, %v", message, err)
+	}
+	want(t, tracker.Do(ctx, "CLIENT", "TRACKING", "OFF"), any("OK"))
 }

@@ -136,6 +136,21 @@ int main(int argc, char **argv) {
   redisFree(sub);
   step("pub/sub");
 
+  sub = open_client();
+  redisReply *listener = redisCommand(sub, "CLIENT ID");
+  CHECK(listener && listener->type == REDIS_REPLY_INTEGER);
+  redisAppendCommand(sub, "SUBSCRIBE __redis__:invalidate");
+  next_array(sub, 3, (const char *[]){"subscribe", "__redis__:invalidate", NULL});
+  CHECK(is(redisCommand(c, "CLIENT TRACKING ON REDIRECT %lld", listener->integer), REDIS_REPLY_STATUS, "OK"));
+  CHECK(is(redisCommand(c, "GET app:a"), REDIS_REPLY_STRING, "theirs"));
+  CHECK(is(redisCommand(other, "SET app:a newer"), REDIS_REPLY_STATUS, "OK"));
+  next_array(sub, 3, (const char *[]){"message", "__redis__:invalidate", "app:a"});
+  CHECK(is(redisCommand(c, "CLIENT TRACKING OFF"), REDIS_REPLY_STATUS, "OK"));
+  CHECK(is(redisCommand(other, "SET app:a theirs"), REDIS_REPLY_STATUS, "OK"));
+  freeReplyObject(listener);
+  redisFree(sub);
+  step("caching");
+
   CHECK(is(redisCommand(c, "EVALSHA 0000000000000000000000000000000000000000 0"), REDIS_REPLY_ERROR, "NOSCRIPT"));
   CHECK(is(redisCommand(c, "EVAL %s 1 app:count 5", COUNT), REDIS_REPLY_INTEGER, "5"));
   r = redisCommand(c, "SCRIPT LOAD %s", COUNT);

@@ -68,6 +68,25 @@ for (const [verb, name, event, publish] of [
 }
 step('pub/sub')
 
+{
+  // It has no cache of its own, and drops what it does not know: messages of the channel it takes in RESP2.
+  const listener = open({ protocol: 2 })
+  const id = await listener.client('ID')
+  await listener.subscribe('__redis__:invalidate')
+  const invalid = new Promise(resolve => listener.once('message', (...args) => resolve(args.map(String))))
+  assert.equal(await client.client('TRACKING', 'ON', 'REDIRECT', id), 'OK')
+  assert.equal(await client.get('app:a'), 'theirs')
+  await other.set('app:a', 'newer')
+  assert.deepEqual(await invalid, ['__redis__:invalidate', 'app:a'])
+  assert.equal(await client.client('TRACKING', 'OFF'), 'OK')
+  const own = open()
+  assert.equal(await own.client('TRACKING', 'ON'), 'OK')
+  assert.equal(await own.get('app:a'), 'newer')
+  await other.set('app:a', 'theirs')
+  assert.equal(await own.get('app:a'), 'theirs')
+}
+step('caching')
+
 await refused(client.evalsha('0'.repeat(40), 0), 'NOSCRIPT')
 client.defineCommand('count', { numberOfKeys: 1, lua: "return redis.call('INCRBY', KEYS[1], ARGV[1])" })
 assert.equal(await client.count('app:count', 5), 5)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { WatchError, createClient, defineScript } from 'redis'
+import { BasicClientSideCache, WatchError, createClient, defineScript } from 'redis'
 
 const [host, port, protocol, username, password, ca, cert, key] = process.argv.slice(2)
 const tls = ca && { tls: true, ca: readFileSync(ca), cert: readFileSync(cert), key: readFileSync(key) }
@@ -67,6 +67,33 @@ for (const [verb, name, publish] of [['subscribe', 'app:channel', 'publish'], ['
   subscriber.destroy()
 }
 step('pub/sub')
+
+if (protocol === '3') {
+  const clientSideCache = new BasicClientSideCache({ ttl: 0, maxEntries: 0, evictPolicy: 'LRU' })
+  const cached = await open({ clientSideCache })
+  for (let i = 0; i < 3; i++) assert.equal(await cached.get('app:a'), 'theirs')
+  assert.equal(clientSideCache.stats().hitCount, 2)
+  await other.set('app:a', 'newer')
+  await eventually('the cache forgets', async () => (await cached.get('app:a')) === 'newer')
+  const hits = clientSideCache.stats().hitCount
+  assert.equal(await cached.get('app:a'), 'newer')
+  assert.equal(clientSideCache.stats().hitCount, hits + 1)
+  cached.destroy()
+} else {
+  const listener = await open()
+  const id = String(await listener.clientId())
+  let told
+  const invalid = new Promise(resolve => { told = resolve })
+  await listener.subscribe('__redis__:invalidate', told)
+  await client.sendCommand(['CLIENT', 'TRACKING', 'ON', 'REDIRECT', id])
+  assert.equal(await client.get('app:a'), 'theirs')
+  await other.set('app:a', 'newer')
+  assert.deepEqual(await invalid, ['app:a'])
+  await client.sendCommand(['CLIENT', 'TRACKING', 'OFF'])
+  listener.destroy()
+}
+await other.set('app:a', 'theirs')
+step('caching')
 
 await refused(client.evalSha('0'.repeat(40)), 'NOSCRIPT')
 assert.equal(await client.count('app:count', '5'), 5)

@@ -89,6 +89,19 @@ for verb, name, kind in (("subscribe", "app:channel", "message"), ("psubscribe",
         equal((message["type"], message["channel"], message["data"]), (kind, b"app:channel", b"hello"))
 step("pub/sub")
 
+with client.pubsub() as subscriber, connect(single_connection_client=True) as tracker:
+    subscriber.subscribe("__redis__:invalidate")
+    equal(subscriber.get_message(timeout=60)["type"], "subscribe")
+    listener = other.client_list(_type="pubsub")[0]["id"]
+    equal(tracker.execute_command("CLIENT", "TRACKING", "ON", "REDIRECT", listener), b"OK")
+    equal(tracker.get("app:a"), b"theirs")
+    other.set("app:a", "newer")
+    message = subscriber.get_message(timeout=60)
+    equal((message["channel"], message["data"]), (b"__redis__:invalidate", [b"app:a"]))
+    equal(tracker.execute_command("CLIENT", "GETREDIR"), int(listener))
+other.set("app:a", "theirs")
+step("caching")
+
 refused(redis.exceptions.NoScriptError, "", client.evalsha, "0" * 40, 0)
 count = client.register_script("return redis.call('INCRBY', KEYS[1], ARGV[1])")
 equal(count(keys=["app:count"], args=[5]), 5)
