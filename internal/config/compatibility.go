@@ -26,9 +26,6 @@ func (c *Config) registerCompatibility() {
 	text := func(name, def string) *Setting {
 		return t.text(new(Text), name, def, "").noEffect("")
 	}
-	checked := func(name, def, form string, check func(string) (string, error)) *Setting {
-		return t.text(&Text{form: form, check: check}, name, def, "").noEffect("")
-	}
 	words := func(name, def, form string, check func([]string) error) *Setting {
 		return t.words(&Words{form: form, check: check}, name, def, "").noEffect("")
 	}
@@ -74,8 +71,7 @@ func (c *Config) registerCompatibility() {
 	flag("enable-module-command", false).startOnly().noEffect("there are no modules")
 
 	t.group = "Redis: snapshots and log"
-	t.words(&Words{form: "pairs of seconds and changes", check: checkSavePoints, adds: true}, "save", "", "").noEffect("no RDB files are written; what keeps every write is the log, with appendonly yes")
-	checked("dbfilename", "dump.rdb", "file name", checkFileName).protect()
+	t.words(&Words{form: "pairs of seconds and changes", check: checkSavePoints, adds: true}, "save", "", "").noEffect("RDB files are written by SAVE and BGSAVE alone; what keeps every write is the log, with appendonly yes")
 	flag("rdbcompression", true)
 	flag("rdbchecksum", true).startOnly()
 	flag("rdb-save-incremental-fsync", true)
@@ -225,6 +221,10 @@ func checkSavePoints(words []string) error {
 func checkFileName(text string) (string, error) {
 	if strings.Contains(text, "/") {
 		return "", refusal("dbfilename can't be a path, just a filename")
+	}
+	// The store has files of its own beside it.
+	if text == "" || text == "." || text == ".." || text == "MANIFEST" || text == "LOCK" || text == "appendonlydir" || strings.HasPrefix(text, "feed") {
+		return "", refusal("dbfilename must be a name that the data directory has no other use for")
 	}
 	return text, nil
 }

@@ -94,6 +94,9 @@ type Config struct {
 	StreamNodeMaxBytes        Int
 	StreamNodeMaxEntries      Int
 
+	// DBFileName is what SAVE calls its file, in Dir.
+	DBFileName Text
+
 	// Replication, of which there is none: how many replicas writes want, 0: none; how
 	// many seconds behind one may be, 0: as if they wanted none.
 	MinReplicasToWrite Int

@@ -108,6 +108,9 @@ func (c *Config) register() {
 	}, "What a start does with a log that is damaged before its end: refuse and say where; truncate, which keeps what stands before the damage; or skip, which leaves out the damaged blocks. A copy of what goes is kept. A torn tail is no damage: aof-load-truncated decides about it, and truncate and skip cut it too.").keep()
 	t.int(&c.Shards, "shards", 16, 1, maxShards, "Parts of the keyspace, each with a lock and a stream of its own. Fixed when a data directory is created.").keep()
 
+	c.DBFileName.form, c.DBFileName.check = "file name", checkFileName
+	t.text(&c.DBFileName, "dbfilename", "dump.rdb", "What SAVE and BGSAVE call their file, in dir. No start reads it.").protect()
+
 	t.group = "Replication"
 	t.alias(t.int(&c.MinReplicasToWrite, "min-replicas-to-write", 0, 0, maxInt32, "Replicas without which writes are refused. There is no replication yet, so any but 0 refuses all."), "min-slaves-to-write")
 	t.alias(t.int(&c.MinReplicasMaxLag, "min-replicas-max-lag", 10, 0, maxInt32, "Seconds that a replica may lag behind and still count. 0: min-replicas-to-write has no effect."), "min-slaves-max-lag")

@@ -50,14 +50,6 @@ func (s *Server) ChangeReplID() {
 // Log implements admin.Server.
 func (s *Server) Log(line string) { s.log.Warn(line) }
 
-// LastSaveUnix implements admin.Server.
-func (s *Server) LastSaveUnix() int64 {
-	if st := s.store.RewriteStatus(); !st.LastEnd.IsZero() {
-		return st.LastEnd.Unix()
-	}
-	return s.started.Unix()
-}
-
 // ResetStats implements admin.Server.
 func (s *Server) ResetStats() {
 	s.stats.reset()
@@ -275,13 +267,8 @@ func (s *Server) infoPersistence(f *fields) {
 	f.zero("loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
 	f.text("current_fork_perc", "0.00")
 	f.zero("current_save_keys_processed", "current_save_keys_total")
-	f.num("rdb_changes_since_last_save", int64(log.Last-log.BaseLSN))
-	f.zero("rdb_bgsave_in_progress")
-	f.num("rdb_last_save_time", s.LastSaveUnix())
-	f.text("rdb_last_bgsave_status", "ok")
-	f.num("rdb_last_bgsave_time_sec", -1)
-	f.num("rdb_current_bgsave_time_sec", -1)
-	f.zero("rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired")
+	s.infoSaves(f, log.Last, log.BaseLSN)
+	f.zero("rdb_last_cow_size", "rdb_last_load_keys_expired")
 	f.num("rdb_last_load_keys_loaded", int64(report.Keys))
 	f.flag("aof_enabled", !s.store.InMemory())
 	f.flag("aof_rewrite_in_progress", rw.Running)

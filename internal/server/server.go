@@ -50,6 +50,7 @@ type Server struct {
 	scripts     *script.Family
 	cronPaused  atomic.Bool
 	pauses      pauses
+	saves       saves
 	events      events
 	tracking    *tracking
 	users       *acl.Users
@@ -208,6 +209,7 @@ func (s *Server) stop() {
 	s.scripts.Close()
 	s.pacer.stop()
 	s.pauses.stop()
+	s.saves.end()
 }
 
 // uptime is the clock of connections: monotonic, and cheap to read.

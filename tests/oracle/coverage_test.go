@@ -13,6 +13,8 @@ var notGenerated = map[string]string{
 	"SHUTDOWN":            "ends the server",
 	"QUIT":                "ends the connection whose replies are compared",
 	"BGREWRITEAOF":        "runs after each round, and what it wrote is loaded",
+	"SAVE":                "takes long where a rewrite of the log runs, which redis-server refuses it then",
+	"BGSAVE":              "as SAVE",
 	"PFSELFTEST":          "takes no argument, and seconds on redis-server",
 	"SUBSCRIBE":           "its messages come between the replies that are compared; the scripts beside it run on both servers",
 	"MONITOR":             "its lines come between the replies that are compared",

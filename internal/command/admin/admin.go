@@ -38,6 +38,9 @@ type Server interface {
 	LetScriptsDebug(let bool)
 	// PauseHousekeeping stops or resumes what the server does from time to time.
 	PauseHousekeeping(pause bool)
+	// Save writes all keys to an RDB file; StartSave does so in the background.
+	Save() error
+	StartSave() error
 	// LastSaveUnix is when the data were last written as a whole.
 	LastSaveUnix() int64
 	// SlowLog is what SLOWLOG shows, Events what LATENCY does.
@@ -76,8 +79,8 @@ func session(c *command.Ctx) Session { return c.Session.(Session) }
 // belongs to.
 func Commands(srv Server, table func() *command.Table) []*command.Spec {
 	return append(clusterModes(),
-		bgRewriteAOF(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv), latency(srv, table), lolwut(srv),
-		memory(srv), module(), monitor(), shutdown(srv), slowlog(srv), timeCommand(),
+		bgRewriteAOF(srv), bgSave(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv), latency(srv, table), lolwut(srv),
+		memory(srv), module(), monitor(), save(srv), shutdown(srv), slowlog(srv), timeCommand(),
 	)
 }
 

@@ -13,7 +13,6 @@ var notSupported = []reason{
 		cluster|migrateslots cluster|migration cluster|myshardid cluster|slot-stats cluster|syncslots`},
 	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync waitaof"},
 	{"Valkey's: no script is shown again by its digest.", "script|show"},
-	{"The log is what lasts; BGREWRITEAOF writes it anew, and kevy-server export makes a dump.rdb.", "bgsave save"},
 	{"Nothing is imported slot by slot, and no client is redirected.", "client|capa client|import-source"},
 	{"SLOWLOG has what they have of slow commands, MONITOR shows every command.",
 		`commandlog commandlog|get commandlog|help commandlog|len commandlog|reset

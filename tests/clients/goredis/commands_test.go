@@ -704,6 +704,11 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	holds(t, c.Do(ctx, "MODULE", "HELP"), isHelp)
 	holds(t, c.LastSave(ctx), func(at int64) bool { return at > 0 })
 	holds(t, c.BgRewriteAOF(ctx), func(text string) bool { return strings.HasPrefix(text, "Background append only file rewriting") })
+	want(t, c.Save(ctx), "OK")
+	want(t, c.BgSave(ctx), "Background saving started")
+	for !strings.Contains(c.Info(ctx, "persistence").Val(), "rdb_bgsave_in_progress:0") {
+		time.Sleep(time.Millisecond)
+	}
 	holds(t, c.Do(ctx, "MEMORY", "HELP"), isHelp)
 	want(t, c.Do(ctx, "MEMORY", "PURGE"), any("OK"))
 	if err := c.Do(ctx, "MEMORY", "STATS").Err(); err != nil {
