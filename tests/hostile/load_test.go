@@ -57,6 +57,75 @@ func TestScriptForEver(t *testing.T) {
 	}
 }
 
+// hostileScripts would take the server all of its time in one function of a library, or
+// all of its stack: as a script, in the compiler, and in the reply.
+var hostileScripts = map[string]string{
+	"optional parts":      "return string.find(string.rep('a', 30), string.rep('a?', 30) .. string.rep('a', 30) .. 'b')",
+	"large set":           "return string.find(string.rep('b', 1e5), '[' .. string.rep('a', 1e6) .. ']*c')",
+	"balance":             "return string.find(string.rep('(', 1e6), '%b()')",
+	"reference":           "return string.find(string.rep('a', 2e6), '(a*)%1b')",
+	"sort":                "local t = {} for i = 1, 1e5 do t[i] = i end while true do table.sort(t) end",
+	"long keys":           "local s, t = string.rep('x', 1e7), {} while true do t[s] = 1 end",
+	"reply without end":   "local t = {} for i = 1, 200 do t = {t, t} end return t",
+	"protected loop":      "while true do pcall(function() while true do end end) end",
+	"recursion":           "local function f() return 1 + f() end return f()",
+	"operators":           "local a = 1 return a" + strings.Repeat(" + a", 1e6),
+	"fields":              "local a = {} return a" + strings.Repeat(".b", 2e6),
+	"calls":               "local a = {} return a" + strings.Repeat("()", 2e6),
+	"JSON":                "return cjson.decode(string.rep('[', 1e6))",
+	"MessagePack":         "return cmsgpack.unpack(string.rep('\\145', 1e6))",
+	"claimed MessagePack": "return cmsgpack.unpack('\\221\\255\\255\\255\\255\\1')",
+	"struct":              "return struct.pack('i' .. string.rep('9', 1e6), 1)",
+	"unpack":              "return unpack({}, -2147483648, 2147483647)",
+	"format":              "return string.format('%99.99f%999d', 1e308, 1)",
+}
+
+// TestHostileScripts: whatever a script does, others are answered, with BUSY at worst, and
+// SCRIPT KILL ends it.
+func TestHostileScripts(t *testing.T) {
+	s := process.Start(t, process.Subject(t), process.Config{Args: []string{"--lua-time-limit", "100"}})
+	hostile, other := s.Conn(t), s.Conn(t)
+	for name, script := range hostileScripts {
+		for _, c := range []*wire.Conn{hostile, other} {
+			c.SetDeadline(time.Now().Add(patience))
+		}
+		if err := hostile.Send("EVAL", script, "0"); err != nil {
+			t.Fatal(name, err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := hostile.ReadReply()
+			ended <- err
+		}()
+		began := time.Now()
+		for running := true; running; {
+			start := time.Now()
+			r, err := other.Do("GET", "k")
+			if took := time.Since(start); err != nil || took > patience/4 {
+				t.Fatalf("%s: after %v another is answered %s, %v", name, took, r, err)
+			}
+			if r.IsError("BUSY") {
+				// It may end by itself meanwhile.
+				if r, err := other.Do("SCRIPT", "KILL"); err != nil || r.String() != "+OK" && !r.IsError("NOTBUSY") {
+					t.Fatalf("%s: SCRIPT KILL answers %s, %v", name, r, err)
+				}
+			}
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", name, err, s.Log())
+				}
+				running = false
+				t.Logf("%s: ended after %v", name, time.Since(began).Round(time.Millisecond))
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	if r, err := other.Do("SET", "k", "v"); err != nil || r.String() != "+OK" {
+		t.Error(r, err)
+	}
+}
+
 // TestSilentAndSlow: who connects and sends nothing, or a byte at a time, holds nobody up.
 func TestSilentAndSlow(t *testing.T) {
 	const silent, bytewise = 300, 50

@@ -176,12 +176,17 @@ func luaSelect(l *lua.LState) int {
 func luaToNumber(l *lua.LState) int {
 	base := optInt(l, 2, 10)
 	if base == 10 {
-		if f, ok := toNumber(checkAny(l, 1)); ok {
+		v := checkAny(l, 1)
+		if s, ok := v.(lua.LString); ok {
+			of(l).work(l, len(s))
+		}
+		if f, ok := toNumber(v); ok {
 			return pushNumber(l, f)
 		}
 		return push(l, lua.LNil)
 	}
 	text := cText(checkString(l, 1))
+	of(l).work(l, len(text))
 	if base < 2 || base > 36 {
 		argError(l, 2, "base out of range")
 	}

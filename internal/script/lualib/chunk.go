@@ -3,6 +3,7 @@ package lualib
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -92,19 +93,31 @@ func compile(source, name string, fold folding) (*lua.FunctionProto, error) {
 	}
 	c.sites = sites
 	proto, err := lua.Compile(stmts, chunkName)
-	if err != nil {
-		// What it refuses are functions with too many registers.
+	if err != nil || leaps(proto) {
+		// What it refuses are functions with too many registers, and jumps too far.
 		last := 1
 		if len(sites) > 1 {
 			last = sites[len(sites)-1].line
 		}
-		return nil, &syntaxError{fmt.Sprintf("%s:%d: function or expression too complex", syntaxName, last)}
+		return nil, &syntaxError{fmt.Sprintf("%s:%d: %s", syntaxName, last, tooComplex)}
 	}
 	// Only functions within a chunk have the table arg; to make it costs more than a
 	// short script.
 	proto.IsVarArg &^= lua.VarArgNeedsArg
 	finish(proto, &lua.LUserData{Value: c})
 	return proto, nil
+}
+
+// maxJump is how many instructions a jump can leave out.
+const maxJump = 1<<17 - 1
+
+// leaps reports whether a function may have a numeric for whose body is too long to
+// jump over: that is the one jump whose length the compiler does not check.
+func leaps(p *lua.FunctionProto) bool {
+	if len(p.Code) > maxJump && slices.ContainsFunc(p.Code, func(instruction uint32) bool { return int(instruction>>26) == lua.OP_FORPREP }) {
+		return true
+	}
+	return slices.ContainsFunc(p.FunctionPrototypes, leaps)
 }
 
 // finish puts functions in the place of the constants that stand for them, and

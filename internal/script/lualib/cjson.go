@@ -167,7 +167,6 @@ func (e *encoder) grown() {
 		e.taken = len(e.b)
 		tooLarge(e.l, len(e.b))
 		of(e.l).take(e.l, n)
-		interruptible(e.l)
 	}
 }
 
@@ -199,6 +198,9 @@ func (e *encoder) text(s string) {
 	const hex = "0123456789abcdef"
 	e.b = append(e.b, '"')
 	for i := range len(s) {
+		if i&(1<<16-1) == 1<<16-1 {
+			e.grown()
+		}
 		c := s[i]
 		switch {
 		case c == '"' || c == '\\' || c == '/':

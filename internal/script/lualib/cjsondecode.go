@@ -85,11 +85,10 @@ var jsonMarks = map[byte]jsonToken{
 
 // next reads a token.
 func (d *jsonReader) next() {
-	if d.at-d.taken > 1<<20 {
+	if d.at-d.taken > 1<<16 {
 		// What a table takes is many times its text.
 		of(d.l).take(d.l, 16*(d.at-d.taken))
 		d.taken = d.at
-		interruptible(d.l)
 	}
 	c := d.byteAt(d.at)
 	for c == ' ' || c == '\t' || c == '\n' || c == '\r' {

@@ -42,7 +42,6 @@ func (p *packer) value(v lua.LValue, depth int) {
 		p.taken = len(p.b)
 		tooLarge(p.l, len(p.b))
 		of(p.l).take(p.l, n)
-		interruptible(p.l)
 	}
 	switch v := v.(type) {
 	case lua.LString:
@@ -67,6 +66,7 @@ func (p *packer) value(v lua.LValue, depth int) {
 }
 
 func (p *packer) string(s string) {
+	tooLarge(p.l, len(p.b)+len(s))
 	switch n := len(s); {
 	case n < 32:
 		p.b = append(p.b, 0xa0|byte(n))
@@ -251,7 +251,6 @@ func (u *unpacker) value() lua.LValue {
 	u.n++
 	if u.n&(TickInstructions-1) == 0 {
 		of(u.l).take(u.l, TickInstructions*64)
-		interruptible(u.l)
 	}
 	switch c := u.b[0]; c {
 	case 0xcc:

@@ -152,20 +152,45 @@ func replyError(text string) *lua.LTable {
 	return errorTable(code + " " + strings.Trim(text, "\r\n"))
 }
 
-// reply writes a value of Lua as the reply of a script.
-func (s *State) reply(w *resp.Writer, v lua.LValue) {
-	r := replier{s: s, w: w, slots: 2}
+// reply writes a value of Lua as the reply of a script. It reports false if the
+// script had to end in the middle of it.
+func (s *State) reply(w *resp.Writer, v lua.LValue) bool {
+	r := replier{s: s, w: w, slots: 2, counted: w.Len()}
 	r.value(v)
+	return s.ending == nil
 }
 
-// replier writes a reply.
+// replier writes a reply. A table that holds itself several times is one that never
+// ends, so that it is a script that runs for all that.
 type replier struct {
-	s     *State
-	w     *resp.Writer
-	slots int // that C would have on Lua's stack
+	s       *State
+	w       *resp.Writer
+	slots   int // that C would have on Lua's stack
+	values  int
+	counted int // bytes of the writer whose memory has been counted
+}
+
+// ended counts the next value, and reports whether the script has to end.
+func (r *replier) ended(v lua.LValue) bool {
+	r.values++
+	if r.values&(TickInstructions-1) == 0 {
+		r.s.tick()
+	}
+	next := 0
+	if s, ok := v.(lua.LString); ok {
+		next = len(s)
+	}
+	if r.s.ending == nil && !r.s.room(r.w.Len()-r.counted+next) {
+		r.s.ending = errMemory
+	}
+	r.counted = r.w.Len() + next
+	return r.s.ending != nil
 }
 
 func (r *replier) value(v lua.LValue) {
+	if r.ended(v) {
+		return
+	}
 	if r.slots > maxReplySlots {
 		r.w.Error(&resp.Error{Code: "ERR", Text: "reached lua stack limit"})
 		return
@@ -238,36 +263,41 @@ func (r *replier) table(shown *lua.LTable) {
 	}
 	r.w.Array(n)
 	r.slots++
-	for i := 1; i <= n; i++ {
+	for i := 1; i <= n && r.s.ending == nil; i++ {
 		r.value(t.RawGet(lua.LNumber(i)))
 	}
 	r.slots--
 }
 
 func (r *replier) pairs(t *lua.LTable) {
-	m, n := r.w.Begin(), 0
+	r.w.Map(entries(t))
 	each(t, func(k, v lua.LValue) bool {
 		r.slots += 4
 		r.value(k)
 		r.slots--
 		r.value(v)
 		r.slots -= 3
-		n++
-		return true
+		return r.s.ending == nil
 	})
-	r.w.EndMap(m, n)
 }
 
 func (r *replier) set(t *lua.LTable) {
-	m, n := r.w.Begin(), 0
+	r.w.Set(entries(t))
 	each(t, func(k, _ lua.LValue) bool {
 		r.slots += 3
 		r.value(k)
 		r.slots -= 3
+		return r.s.ending == nil
+	})
+}
+
+// entries is how many entries a table has.
+func entries(t *lua.LTable) (n int) {
+	each(t, func(_, _ lua.LValue) bool {
 		n++
 		return true
 	})
-	r.w.EndSet(m, n)
+	return n
 }
 
 // contentsOf is contents where no thread runs.

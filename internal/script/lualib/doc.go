@@ -22,6 +22,9 @@
 //   - string.dump answers the code of gopher-lua. As in Redis none is loaded.
 //   - A script may hold [MaxMemoryBytes] and a string 512 MiB; below a protected
 //     call fewer calls may nest. Lua 5.1 ends with the memory of the machine.
+//   - A chunk has at most 2^20 tokens, and at most 1,000 operators, fields, calls or
+//     elseifs in a row; a function that has some ten thousand constants may be too
+//     complex. Of an error's text 1 MiB is sent.
 //   - A function has room for 200 values, variables and temporaries together,
 //     instead of 250.
 //   - coroutine.yield is a function of Lua as far as errors say where they were

@@ -85,6 +85,7 @@ type lexer struct {
 	line, lastLine int
 	t, ahead       lexeme
 	hasAhead       bool
+	tokens         int // so far
 }
 
 // lexeme is a token with what it stands for.
@@ -173,6 +174,9 @@ func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 func isAlnum(c byte) bool { return isDigit(c) || isAlpha(c) }
 
 func (x *lexer) scan() lexeme {
+	if x.tokens++; x.tokens > maxTokens {
+		x.fail(tooComplex, "", false)
+	}
 	for x.pos < len(x.src) {
 		c := x.src[x.pos]
 		switch {

@@ -14,6 +14,7 @@ var arithmetic = map[token]string{'+': "+", '-': "-", '*': "*", '/': "/"}
 
 // called makes a call of a function of this package, for one value.
 func (p *parser) called(fn string, s site, args ...ast.Expr) *ast.FuncCallExpr {
+	p.constant(constantPrefix + fn)
 	f := &ast.StringExpr{Value: constantPrefix + fn}
 	p.mark(f, site{})
 	c := &ast.FuncCallExpr{Func: f, Args: args, AdjustRet: true}
@@ -63,6 +64,11 @@ func (p *parser) operate(op token, a, b ast.Expr) ast.Expr {
 	}
 	e := &ast.ArithmeticOpExpr{Operator: arithmetic[op], Lhs: a, Rhs: b}
 	p.mark(e, s)
+	// For each operation the compiler goes through all of its arithmetic.
+	p.folds[e] = p.folds[a] + p.folds[b] + 1
+	p.steps(p.folds[e])
+	delete(p.folds, a)
+	delete(p.folds, b)
 	return e
 }
 
@@ -88,6 +94,8 @@ func (p *parser) negate(e ast.Expr) ast.Expr {
 		}
 	}
 	n := &ast.UnaryMinusOpExpr{Expr: e}
+	p.folds[n] = p.folds[e] + 1
+	delete(p.folds, e)
 	p.mark(n, site{kind: arithmeticSite, a: p.nameOf(e), b: p.nameOf(e)})
 	return n
 }
@@ -192,6 +200,7 @@ func (p *parser) callee(e ast.Expr) ast.Expr {
 		return e
 	}
 	if p.fold(path) {
+		p.constant(constantPrefix + path)
 		f := &ast.StringExpr{Value: constantPrefix + path}
 		p.mark(f, site{})
 		return f

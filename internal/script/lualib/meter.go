@@ -18,10 +18,16 @@ const (
 	// lookInstructions is after how many the clock is read, to see whether it is
 	// time to look at the memory: one instruction can take much.
 	lookInstructions = 64
-	// lookAfter is how long a script may go on before its memory is looked at.
+	// lookAfter is how long a script may go on before its memory is looked at and the
+	// host is asked.
 	lookAfter = 2 * time.Millisecond
 	// lookBytes is how much a function may take before that.
 	lookBytes = 16 << 20
+	// tickSteps is after how many steps of functions the host is asked: one
+	// instruction of Lua can be work for hours.
+	tickSteps = 1 << 15
+	// bytesPerStep is how many bytes are copied, or compared, in a step.
+	bytesPerStep = 16
 	// MaxMemoryBytes is how much a script may hold, beside what the process had
 	// when it began.
 	MaxMemoryBytes = 1 << 30
@@ -87,6 +93,7 @@ type watch struct {
 	began     time.Time
 	looked    time.Duration // when the memory was looked at
 	untold    int           // bytes taken since
+	steps     int           // of functions since the host was asked
 	heapBytes uint64        // of the process when the script's memory was first looked at
 	seenBytes uint64        // beyond which the garbage is collected next
 	maxBytes  uint64
@@ -104,6 +111,8 @@ func (s *State) look(n uint32) {
 		s.tick()
 	}
 	if since := time.Since(s.watch.began); since-s.watch.looked > lookAfter {
+		// Few instructions can take long, where they hash or compare long strings.
+		s.tick()
 		s.weigh(since)
 	}
 }
@@ -118,17 +127,40 @@ func (s *State) tick() error {
 	return s.ending
 }
 
-// take notes that a function is about to take memory, and fails if there is not
-// that much.
-func (s *State) take(l *lua.LState, bytes int) {
-	s.watch.untold += bytes
-	if s.watch.untold < lookBytes {
+// work notes that a function does so many steps more, each some nanoseconds, and
+// ends the script if the host says so.
+func (s *State) work(l *lua.LState, steps int) {
+	s.watch.steps += steps
+	if s.watch.steps < tickSteps {
 		return
 	}
-	if uint64(bytes) > s.watch.maxBytes || !s.fits(uint64(bytes)) {
+	s.watch.steps = 0
+	if s.tick() != nil {
+		raise(l, s.endError())
+	}
+}
+
+// take notes that a function is about to take memory and to fill it, and fails if
+// there is not that much.
+func (s *State) take(l *lua.LState, bytes int) {
+	if !s.room(bytes) {
 		raise(l, lua.LString(memoryText))
 	}
+	s.work(l, bytes/bytesPerStep)
+}
+
+// room notes that memory is about to be taken. It reports whether there is that
+// much.
+func (s *State) room(bytes int) bool {
+	s.watch.untold += bytes
+	if s.watch.untold < lookBytes {
+		return true
+	}
+	if uint64(bytes) > s.watch.maxBytes || !s.fits(uint64(bytes)) {
+		return false
+	}
 	s.watch.untold = 0
+	return true
 }
 
 // weigh ends the script if it holds too much.

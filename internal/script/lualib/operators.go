@@ -118,6 +118,11 @@ func opArithmetic(event string, fn func(a, b float64) float64) lua.LGFunction {
 // arithmeticSlow converts strings, or asks metamethods.
 func arithmeticSlow(l *lua.LState, event string, fn func(a, b float64) float64) int {
 	x, y := l.Get(1), l.Get(2)
+	for _, v := range []lua.LValue{x, y} {
+		if s, ok := v.(lua.LString); ok {
+			of(l).work(l, len(s))
+		}
+	}
 	a, okA := toNumber(x)
 	b, okB := toNumber(y)
 	if okA && okB {

@@ -16,8 +16,12 @@ type parser struct {
 	fn     *function
 	locals int // for unique names
 	levels int
-	sites  []site
-	fold   func(path string) bool // whether a library's function may be called as a constant
+	// compileSteps are those of maxCompileSteps so far; folds are what is in the
+	// arithmetic of an expression.
+	compileSteps int
+	folds        map[ast.Expr]int
+	sites        []site
+	fold         func(path string) bool // whether a library's function may be called as a constant
 	// chains are the calls of concat that a .. may still be put in front of.
 	chains map[*ast.FuncCallExpr]bool
 	// grouped are expressions in parentheses.
@@ -26,7 +30,7 @@ type parser struct {
 
 // parseChunk reads a chunk. name is what errors call it.
 func parseChunk(source, name string, fold func(string) bool) (stmts []ast.Stmt, sites []site, err error) {
-	p := &parser{fold: fold, chains: map[*ast.FuncCallExpr]bool{}, grouped: map[ast.Expr]bool{}, sites: make([]site, 1)}
+	p := &parser{fold: fold, chains: map[*ast.FuncCallExpr]bool{}, grouped: map[ast.Expr]bool{}, folds: map[ast.Expr]int{}, sites: make([]site, 1)}
 	p.src, p.chunk, p.line, p.lastLine = source, name, 1, 1
 	defer func() {
 		if r := recover(); r != nil {
@@ -103,6 +107,14 @@ func (p *parser) enter() {
 }
 
 func (p *parser) leave() { p.levels-- }
+
+// chain fails if n parts of one kind follow one another and are more than there may
+// be.
+func (p *parser) chain(n int) {
+	if n > maxInRow {
+		p.fail("chunk has too many syntax levels", "", false)
+	}
+}
 
 func blockEnds(t token) bool {
 	switch t {
@@ -202,7 +214,10 @@ func (p *parser) ifStmt(line int) ast.Stmt {
 	at.Condition = p.expr()
 	p.checkNext(tkThen)
 	at.Then = p.blockStmts()
-	for p.t.kind == tkElseif {
+	depth := p.fn.depth
+	for n := 1; p.t.kind == tkElseif; n++ {
+		p.chain(n)
+		p.fn.depth++
 		p.next()
 		next := &ast.IfStmt{Condition: p.expr()}
 		p.mark(next, site{})
@@ -214,6 +229,7 @@ func (p *parser) ifStmt(line int) ast.Stmt {
 	if p.accept(tkElse) {
 		at.Else = p.blockStmts()
 	}
+	p.fn.depth = depth
 	p.checkMatch(tkEnd, tkIf, line)
 	return first
 }
@@ -476,12 +492,13 @@ func (p *parser) binary(limit int) ast.Expr {
 	default:
 		e = p.simple()
 	}
-	for {
+	for n := 1; ; n++ {
 		op := p.t.kind
 		left, right := priority(op)
 		if left <= limit {
 			break
 		}
+		p.chain(n)
 		p.next()
 		e = p.operate(op, e, p.binary(right))
 	}
@@ -490,12 +507,14 @@ func (p *parser) binary(limit int) ast.Expr {
 }
 
 func (p *parser) stringExpr(s string) ast.Expr {
+	p.constant(s)
 	e := &ast.StringExpr{Value: s}
 	p.mark(e, site{})
 	return e
 }
 
 func (p *parser) numberExpr(f float64) ast.Expr {
+	p.constant(f)
 	e := &ast.NumberExpr{Value: strconv.FormatFloat(f, 'g', -1, 64)}
 	p.mark(e, site{})
 	return e
@@ -576,7 +595,8 @@ func (p *parser) primary() (e ast.Expr, call bool) {
 	default:
 		p.failNear("unexpected symbol")
 	}
-	for {
+	for n := 1; ; n++ {
+		p.chain(n)
 		switch p.t.kind {
 		case '.':
 			p.next()
@@ -589,6 +609,7 @@ func (p *parser) primary() (e ast.Expr, call bool) {
 		case ':':
 			p.next()
 			name := p.name()
+			p.constant(name)
 			line := p.line
 			c := &ast.FuncCallExpr{Receiver: e, Method: name, Args: p.args()}
 			p.mark(c, site{line: line, kind: callSite, a: named{methodName, name}, b: p.nameOf(e)})
@@ -632,6 +653,9 @@ func (p *parser) args() []ast.Expr {
 // variable is what a name stands for.
 func (p *parser) variable(name string) ast.Expr {
 	kind, unique := p.resolve(name)
+	if kind == globalName {
+		p.constant(name)
+	}
 	e := &ast.IdentExpr{Value: unique}
 	p.mark(e, site{kind: indexSite, a: named{kind, name}})
 	return e

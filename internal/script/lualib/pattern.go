@@ -11,9 +11,6 @@ const (
 	maxCaptures = 32
 	// maxMatchDepth bounds how deep the parts of a pattern nest in a match.
 	maxMatchDepth = 100_000
-	// matchSteps is after how many steps of a match the host is asked whether the
-	// script may go on: there are patterns that never end.
-	matchSteps = 1 << 15
 )
 
 // The length of a capture that is not one.
@@ -25,18 +22,18 @@ const (
 // matcher tries a pattern of Lua at places of a subject.
 type matcher struct {
 	l        *lua.LState
+	s        *State
 	subject  string
 	pattern  string // ends at its first zero byte, as C's does
 	captures [maxCaptures]capture
 	n        int // captures that have begun
-	steps    int
 	depth    int
 }
 
 type capture struct{ start, length int }
 
 func newMatcher(l *lua.LState, subject, pattern string) *matcher {
-	return &matcher{l: l, subject: subject, pattern: cText(pattern)}
+	return &matcher{l: l, s: of(l), subject: subject, pattern: cText(pattern)}
 }
 
 // byteAt is the pattern's byte at p, 0 beyond its end.
@@ -56,10 +53,7 @@ func (m *matcher) at(s, p int) int {
 	}
 	defer func() { m.depth-- }()
 	for {
-		m.steps++
-		if m.steps&(matchSteps-1) == 0 {
-			interruptible(m.l)
-		}
+		m.s.work(m.l, 1) // there are patterns that never end
 		switch c := m.byteAt(p); {
 		case c == 0:
 			return s
@@ -132,21 +126,13 @@ func (m *matcher) at(s, p int) int {
 	}
 }
 
-// interruptible asks the host whether the script may go on, from a function that
-// takes long.
-func interruptible(l *lua.LState) {
-	s := of(l)
-	if s.tick() != nil {
-		raise(l, s.endError())
-	}
-}
-
 // longest tries as many repetitions as there are, then fewer.
 func (m *matcher) longest(s, p, end int) int {
 	n := 0
 	for m.one(s+n, p, end) {
 		n++
 	}
+	m.s.work(m.l, n)
 	for ; n >= 0; n-- {
 		if e := m.at(s+n, end+1); e >= 0 {
 			return e
@@ -208,6 +194,7 @@ func (m *matcher) balanced(s, p int) int {
 	}
 	depth := 1
 	for i := s + 1; i < len(m.subject); i++ {
+		m.s.work(m.l, 1)
 		switch m.subject[i] {
 		case closing:
 			depth--
@@ -228,6 +215,7 @@ func (m *matcher) again(s int, digit byte) int {
 		fail(m.l, "invalid capture index")
 	}
 	c := m.captures[i]
+	m.s.work(m.l, max(c.length, 0)/bytesPerStep)
 	if c.length < 0 || !strings.HasPrefix(m.subject[s:], m.subject[c.start:c.start+c.length]) {
 		return -1
 	}
@@ -253,6 +241,7 @@ func (m *matcher) classEnd(p int) int {
 			if c == 0 {
 				fail(m.l, "malformed pattern (missing ']')")
 			}
+			m.s.work(m.l, 1)
 			p++
 			if c == '%' && m.byteAt(p) != 0 {
 				p++
@@ -275,6 +264,7 @@ func (m *matcher) one(s, p, end int) bool {
 	case '%':
 		return inClass(c, m.pattern[p+1])
 	case '[':
+		m.s.work(m.l, end-p)
 		return m.inSet(c, p, end-1)
 	}
 	return m.pattern[p] == c

@@ -61,6 +61,7 @@ func (s *State) commandArgs(l *lua.LState) (args [][]byte, fault string) {
 		from := len(b)
 		switch v := l.Get(i + 1).(type) {
 		case lua.LString:
+			s.take(l, len(v))
 			b = append(b, v...)
 		case lua.LNumber:
 			b = appendArgument(b, float64(v))
@@ -83,6 +84,9 @@ const (
 	maxKeptArgBytes = 64 << 10
 )
 
+// valueWeight is about how many bytes a small value takes for each byte of its reply.
+const valueWeight = 6
+
 func redisCall(l *lua.LState) int { return command(l, true) }
 
 func redisPcall(l *lua.LState) int { return command(l, false) }
@@ -101,7 +105,12 @@ func command(l *lua.LState, raises bool) int {
 	if s.tick() != nil {
 		raise(l, s.endError())
 	}
-	s.take(l, len(reply)) // a failed take still has the command done, as any error has
+	// A failed take still has the command done, as any error has.
+	weight := len(reply)
+	if len(reply) > 0 && reply[0] != '$' {
+		weight *= valueWeight
+	}
+	s.take(l, weight)
 	v := s.value(reply)
 	if raises && len(reply) > 0 && reply[0] == '-' {
 		raise(l, v)
@@ -115,6 +124,7 @@ func redisErrorReply(l *lua.LState) int {
 		return push(l, replyError("wrong number or type of arguments"))
 	}
 	text := cText(string(v))
+	of(l).take(l, 2*len(text))
 	if !strings.HasPrefix(text, "-") {
 		text = "-" + text
 	}
@@ -134,6 +144,7 @@ func redisSHA1(l *lua.LState) int {
 		return refuse(l, "wrong number of arguments")
 	}
 	text, _ := toString(l.Get(1))
+	of(l).work(l, len(text)/4)
 	sum := sha1.Sum([]byte(text))
 	return pushString(l, hex.EncodeToString(sum[:]))
 }

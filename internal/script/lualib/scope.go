@@ -12,6 +12,39 @@ const (
 	maxLevels   = 200 // of syntax within each other
 )
 
+// Limits of our own, which keep a chunk from taking all of the stack, the memory or
+// the time: gopher-lua's compiler goes down a tree that is as deep as a chain is
+// long, and looks for constants, variables and what can be folded one by one.
+const (
+	maxTokens = 1 << 20 // of a chunk
+	// maxInRow is how many operators, fields, calls or elseifs may follow one another.
+	maxInRow = 1000
+	// maxCompileSteps bounds what the compiler looks at, one by one.
+	maxCompileSteps = 1 << 27
+)
+
+// steps notes what the compiler will look at.
+func (p *parser) steps(n int) {
+	p.compileSteps += n
+	if p.compileSteps > maxCompileSteps {
+		p.fail(tooComplex, "", false)
+	}
+}
+
+// tooComplex is what Lua says of functions that have too many registers.
+const tooComplex = "function or expression too complex"
+
+// constant notes the use of a constant, for which the compiler looks through those
+// that the function has.
+func (p *parser) constant(v any) {
+	at, ok := p.fn.constants[v]
+	if !ok {
+		at = len(p.fn.constants)
+		p.fn.constants[v] = at
+	}
+	p.steps(at)
+}
+
 // nameKind is what an expression is called by in errors.
 type nameKind uint8
 
@@ -62,6 +95,11 @@ type function struct {
 	block    *block
 	nlocals  int
 	upvalues map[string]bool
+	// depth is in how many blocks of the compiler what is read is: an elseif is one in
+	// those before it.
+	depth int
+	// constants are numbered as they come.
+	constants map[any]int
 }
 
 // block is a scope. Names of locals are made unique, so that gopher-lua's
@@ -75,7 +113,7 @@ type block struct {
 type localVariable struct{ name, unique string }
 
 func (p *parser) openFunction(line int) {
-	p.fn = &function{parent: p.fn, line: line, upvalues: map[string]bool{}}
+	p.fn = &function{parent: p.fn, line: line, upvalues: map[string]bool{}, constants: map[any]int{}}
 	p.openBlock(false)
 }
 
@@ -83,9 +121,12 @@ func (p *parser) closeFunction() { p.fn = p.fn.parent }
 
 func (p *parser) openBlock(breakable bool) {
 	p.fn.block = &block{parent: p.fn.block, breakable: breakable}
+	p.fn.depth++
+	p.steps(p.fn.depth)
 }
 
 func (p *parser) closeBlock() {
+	p.fn.depth--
 	p.fn.nlocals -= len(p.fn.block.names)
 	p.fn.block = p.fn.block.parent
 }
@@ -127,7 +168,9 @@ func (p *parser) limit(n int, what string) {
 // resolve finds what a name stands for, and the name that the compiler is given.
 func (p *parser) resolve(name string) (nameKind, string) {
 	for f := p.fn; f != nil; f = f.parent {
+		p.steps(1 + f.depth)
 		for b := f.block; b != nil; b = b.parent {
+			p.steps(len(b.names))
 			for i := len(b.names) - 1; i >= 0; i-- {
 				v := b.names[i]
 				if v.name != name {

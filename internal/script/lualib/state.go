@@ -134,7 +134,12 @@ func (s *State) run(fn *lua.LFunction, args []lua.LValue, name string, h Host, w
 			// An error that redis.pcall returned may be the script's reply.
 			out.Counted = contents(s.l, t).RawGetString("ignore_error_stats_update") == lua.LTrue
 		}
-		s.reply(w, v)
+		start := w.Len()
+		if !s.reply(w, v) {
+			w.Truncate(start)
+			out.Failed = true
+			s.errorOf(s.endError()).write(w, name)
+		}
 	}
 	s.host, s.ending, s.done = nil, nil, nil
 	return out
@@ -208,9 +213,12 @@ func tableError(t *lua.LTable) scriptError {
 	return e
 }
 
+// maxErrorBytes is how much of an error's text is sent.
+const maxErrorBytes = 1 << 20
+
 // write writes the error as the client gets it.
 func (e scriptError) write(w *resp.Writer, name string) {
-	text := cText(e.text)
+	text := cText(e.text[:min(len(e.text), maxErrorBytes)])
 	if e.line != "" && e.source != "" {
 		text = fmt.Sprintf("%s script: %s, on %s:%s.", text, name, cText(e.source), cText(e.line))
 	}

@@ -3,6 +3,7 @@ package lualib
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -71,32 +72,35 @@ func strChar(l *lua.LState) int {
 func strLen(l *lua.LState) int { return pushNumber(l, float64(len(checkString(l, 1)))) }
 
 func strLower(l *lua.LState) int {
-	b := []byte(checkString(l, 1))
+	b := copied(l, checkString(l, 1))
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
 			b[i] = c | 0x20
 		}
 	}
-	return text(l, string(b))
+	return pushString(l, string(b))
+}
+
+// copied returns a copy of what becomes another string.
+func copied(l *lua.LState, s string) []byte {
+	of(l).take(l, 2*len(s))
+	return []byte(s)
 }
 
 func strUpper(l *lua.LState) int {
-	b := []byte(checkString(l, 1))
+	b := copied(l, checkString(l, 1))
 	for i, c := range b {
 		if 'a' <= c && c <= 'z' {
 			b[i] = c &^ 0x20
 		}
 	}
-	return text(l, string(b))
+	return pushString(l, string(b))
 }
 
 func strReverse(l *lua.LState) int {
-	s := checkString(l, 1)
-	b := make([]byte, len(s))
-	for i := range b {
-		b[i] = s[len(s)-1-i]
-	}
-	return text(l, string(b))
+	b := copied(l, checkString(l, 1))
+	slices.Reverse(b)
+	return pushString(l, string(b))
 }
 
 func strRep(l *lua.LState) int {
@@ -129,6 +133,7 @@ func find(l *lua.LState, positions bool) int {
 	s, p := checkString(l, 1), checkString(l, 2)
 	from := int(min(max(place(optInteger(l, 3, 1), len(s))-1, 0), int64(len(s))))
 	if positions && (lua.LVAsBool(l.Get(4)) || !strings.ContainsAny(cText(p), "^$*+?.([%-")) {
+		of(l).work(l, (len(s)-from)/bytesPerStep)
 		i := strings.Index(s[from:], p)
 		if i < 0 {
 			return push(l, lua.LNil)
@@ -197,10 +202,7 @@ func strGsub(l *lua.LState) int {
 		e := m.at(at, start)
 		if e >= 0 {
 			n++
-			before := b.Len()
 			m.replace(&b, repl, at, e)
-			tooLarge(l, b.Len())
-			of(l).take(l, b.Len()-before)
 		}
 		if e > at {
 			at = e
@@ -235,37 +237,44 @@ func (m *matcher) replace(b *bytes.Buffer, repl lua.LValue, s, e int) {
 		return
 	}
 	if lua.LVIsFalse(v) {
-		b.WriteString(m.subject[s:e])
+		m.write(b, m.subject[s:e])
 		return
 	}
 	text, ok := toString(v)
 	if !ok {
 		fail(m.l, "invalid replacement value (a %s)", typeName(v))
 	}
-	b.WriteString(text)
+	m.write(b, text)
+}
+
+func (m *matcher) write(b *bytes.Buffer, part string) {
+	m.s.take(m.l, len(part))
+	tooLarge(m.l, b.Len()+len(part))
+	b.WriteString(part)
 }
 
 // expand writes a replacement in which %1 stands for a capture.
 func (m *matcher) expand(b *bytes.Buffer, text string, s, e int) {
-	for i := 0; i < len(text); i++ {
-		if text[i] != '%' {
-			b.WriteByte(text[i])
-			continue
+	for {
+		plain, rest, more := strings.Cut(text, "%")
+		m.write(b, plain)
+		if !more {
+			return
 		}
-		i++
-		var c byte // zero behind the end, as in C
-		if i < len(text) {
-			c = text[i]
+		c, after := "\x00", "" // what C finds behind the end
+		if rest != "" {
+			c, after = rest[:1], rest[1:]
 		}
 		switch {
-		case !isDigit(c):
-			b.WriteByte(c)
-		case c == '0':
-			b.WriteString(m.subject[s:e])
+		case !isDigit(c[0]):
+			m.write(b, c)
+		case c == "0":
+			m.write(b, m.subject[s:e])
 		default:
-			part, _ := toString(m.value(int(c-'1'), s, e))
-			b.WriteString(part)
+			part, _ := toString(m.value(int(c[0]-'1'), s, e))
+			m.write(b, part)
 		}
+		text = after
 	}
 }
 
@@ -298,8 +307,10 @@ func strFormat(l *lua.LState) int {
 		}
 		var v verb
 		i = v.parse(l, f, i)
+		before := len(b)
 		b = v.append(l, b, arg)
 		tooLarge(l, len(b))
+		of(l).take(l, len(b)-before)
 	}
 	return text(l, string(b))
 }
@@ -374,7 +385,11 @@ func (v *verb) append(l *lua.LState, b []byte, arg int) []byte {
 	case 'e', 'E', 'f', 'g', 'G':
 		return v.float(b, checkNumber(l, arg))
 	case 'q':
-		return quoted(b, checkString(l, arg))
+		s := checkString(l, arg)
+		n := len(s) + strings.Count(s, `"`) + strings.Count(s, `\`) + strings.Count(s, "\n") + strings.Count(s, "\r") + 3*strings.Count(s, "\x00")
+		tooLarge(l, len(b)+n)
+		of(l).take(l, n)
+		return quoted(b, s)
 	case 's':
 		s := checkString(l, arg)
 		if v.precision < 0 && len(s) >= 100 {

@@ -108,26 +108,23 @@ func tabConcat(l *lua.LState) int {
 	} else {
 		to = checkInt(l, 4)
 	}
+	s := of(l)
 	var b strings.Builder
-	taken := 0
 	for i := from; i <= to; i++ {
-		if i > from {
-			b.WriteString(separator)
-		}
 		v := t.RawGet(lua.LNumber(i))
 		part, ok := toString(v)
 		if !ok {
 			fail(l, "invalid value (%s) at index %d in table for 'concat'", typeName(v), i)
 		}
+		if i > from {
+			s.take(l, len(separator))
+			tooLarge(l, b.Len()+len(separator))
+			b.WriteString(separator)
+		}
+		s.take(l, len(part))
+		tooLarge(l, b.Len()+len(part))
 		b.WriteString(part)
-		if b.Len()-taken > lookBytes {
-			tooLarge(l, b.Len())
-			of(l).take(l, b.Len()-taken)
-			taken = b.Len()
-		}
-		if i&(TickInstructions-1) == 0 {
-			interruptible(l)
-		}
+		s.work(l, 1)
 	}
 	return pushString(l, b.String())
 }
@@ -147,9 +144,7 @@ func tabInsert(l *lua.LState) int {
 		}
 		for i := max(e, at); i > at; i-- {
 			t.RawSet(lua.LNumber(i), t.RawGet(lua.LNumber(i-1)))
-			if i&(1<<16-1) == 0 {
-				interruptible(l)
-			}
+			of(l).work(l, 1)
 		}
 		t.RawSet(lua.LNumber(at), l.Get(3))
 	default:
@@ -175,6 +170,7 @@ func tabRemove(l *lua.LState) int {
 	}
 	for i := at; i < e; i++ {
 		t.RawSet(lua.LNumber(i), t.RawGet(lua.LNumber(i+1)))
+		of(l).work(l, 1)
 	}
 	t.RawSet(lua.LNumber(e), lua.LNil)
 	return push(l, v)
@@ -197,7 +193,6 @@ type sorter struct {
 	l  *lua.LState
 	t  *lua.LTable
 	fn lua.LValue
-	n  int
 }
 
 func (s *sorter) get(i int) lua.LValue { return contents(s.l, s.t).RawGet(lua.LNumber(i)) }
@@ -205,10 +200,13 @@ func (s *sorter) get(i int) lua.LValue { return contents(s.l, s.t).RawGet(lua.LN
 func (s *sorter) set(i int, v lua.LValue) { writable(s.l, s.t).RawSet(lua.LNumber(i), v) }
 
 func (s *sorter) less(a, b lua.LValue) bool {
-	s.n++
-	if s.n&(TickInstructions-1) == 0 {
-		interruptible(s.l)
+	steps := 1
+	if a, ok := a.(lua.LString); ok {
+		if b, ok := b.(lua.LString); ok {
+			steps += min(len(a), len(b))
+		}
 	}
+	of(s.l).work(s.l, steps)
 	if s.fn != lua.LNil {
 		return lua.LVAsBool(of(s.l).call1(s.l, s.fn, a, b))
 	}
