@@ -414,23 +414,24 @@ func (t *tracking) tell(by *client, changes []shard.Change, lsn uint64) {
 // tellPrefixes tells those with BCAST, under mu: as in Redis one message a prefix, of
 // the keys in order.
 func (t *tracking) tellPrefixes(e *teller, changes []shard.Change) {
+	if len(changes) == 1 {
+		t.tellPrefixesOf(e, &changes[0])
+		return
+	}
 	byPrefix := make(map[string]map[string]bool) // to the keys, and whether others than the store changed them last
 	for i := range changes {
 		key := changes[i].Key
 		if key == nil {
 			continue
 		}
-		for n := range min(len(key), t.longest) + 1 {
-			if t.lengths[n] == 0 || t.prefixes[string(key[:n])] == nil {
-				continue
-			}
+		t.eachPrefix(key, func(n int, _ map[*tracker]struct{}) {
 			keys := byPrefix[string(key[:n])]
 			if keys == nil {
 				keys = make(map[string]bool)
 				byPrefix[string(key[:n])] = keys
 			}
 			keys[string(key)] = !changes[i].ByStore
-		}
+		})
 	}
 	for _, prefix := range sortedKeys(byPrefix) {
 		var all, others letter
@@ -448,6 +449,35 @@ func (t *tracking) tellPrefixes(e *teller, changes []shard.Change) {
 				}
 			}
 			e.send(w, l, false)
+		}
+	}
+}
+
+// tellPrefixesOf is tellPrefixes of one change, as most commits have.
+func (t *tracking) tellPrefixesOf(e *teller, change *shard.Change) {
+	if change.Key == nil {
+		return // everybody was told
+	}
+	e.key[0] = change.Key
+	l := letter{keys: e.key[:]}
+	t.eachPrefix(change.Key, func(_ int, trackers map[*tracker]struct{}) {
+		for w := range trackers {
+			if w != e.own || w.mode.Load()&tracksNoOwn == 0 || change.ByStore {
+				e.send(w, &l, false)
+			}
+		}
+	})
+}
+
+// eachPrefix calls fn with the lengths of a key's prefixes that somebody has, and with
+// who has them, under mu.
+func (t *tracking) eachPrefix(key []byte, fn func(n int, trackers map[*tracker]struct{})) {
+	for n := range min(len(key), t.longest) + 1 {
+		if t.lengths[n] == 0 {
+			continue
+		}
+		if trackers := t.prefixes[string(key[:n])]; trackers != nil {
+			fn(n, trackers)
 		}
 	}
 }
