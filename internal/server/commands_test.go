@@ -63,12 +63,16 @@ func TestCommandInfoIsRedis(t *testing.T) {
 		for _, pair := range [][2]*conn{{redis2, ours2}, {redis3, ours3}} {
 			line := "COMMAND INFO " + s.FullName()
 			want, got := infoText(pair[0].do(line), have), infoText(pair[1].do(line), have)
-			if got != want {
-				t.Errorf("%s:\n got  %s\n want %s", line, got, want)
+			if differs := slices.Contains(flagsSince, s.FullName()); (got != want) != differs {
+				t.Errorf("%s:\n got  %s\n want %s\n another one than in 7.0: %v", line, got, want, differs)
 			}
 		}
 	}
 }
+
+// flagsSince are the commands of which newer versions of Redis say something else: that
+// scripts may call them. TestSpecs of their families holds them to these.
+var flagsSince = []string{"blmove", "blpop", "brpop", "brpoplpush", "bzpopmax", "bzpopmin", "wait"}
 
 // infoText is a reply to COMMAND INFO of one command with the names only of the
 // subcommands that both servers have: each is compared by itself.
