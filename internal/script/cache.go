@@ -14,10 +14,8 @@ const (
 	// dozens.
 	maxScripts      = 100_000
 	maxScriptsBytes = 256 << 20
-	// scriptBytes is what a script is counted as besides its text: about what its
-	// program and its place here take for each byte, and for itself.
-	scriptBytesPerByte = 8
-	scriptBytes        = 1 << 10
+	// scriptBytes is about what a script's place here takes.
+	scriptBytes = 192
 )
 
 // digest is the SHA1 of a script.
@@ -40,10 +38,8 @@ type cached struct {
 	name    string // the digest's text
 	flags   Flags
 	program *lualib.Program
-	bytes   int // of its text
+	bytes   int // that it takes
 }
-
-func (c *cached) weight() int { return scriptBytes + scriptBytesPerByte*c.bytes }
 
 // cache is the scripts by digest. It is safe for concurrent use.
 type cache struct {
@@ -72,13 +68,13 @@ func (c *cache) add(s *cached) {
 	}
 	c.scripts[s.digest] = s
 	c.oldest = append(c.oldest, s)
-	c.bytes += s.weight()
+	c.bytes += s.bytes
 	for len(c.oldest) > c.max || c.bytes > maxScriptsBytes && len(c.oldest) > 1 {
 		first := c.oldest[0]
 		c.oldest[0] = nil
 		c.oldest = c.oldest[1:]
 		delete(c.scripts, first.digest)
-		c.bytes -= first.weight()
+		c.bytes -= first.bytes
 	}
 }
 

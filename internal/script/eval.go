@@ -132,7 +132,7 @@ func (f *Family) load(source []byte) (*cached, *resp.Error) {
 	if failed != nil {
 		return nil, resp.Errorf("ERR", "Error compiling script (new function): %v", failed)
 	}
-	s := &cached{digest: d, name: d.String(), flags: flags, program: program, bytes: len(source)}
+	s := &cached{digest: d, name: d.String(), flags: flags, program: program, bytes: scriptBytes + program.Bytes()}
 	f.cache.add(s)
 	return s, nil
 }

@@ -43,7 +43,10 @@ type Family struct {
 	forget    atomic.Bool
 	libraries libraries
 	// What of them is told without a lock.
-	libraryCount, functionCount atomic.Int64
+	libraryCount, functionCount, libraryBytes atomic.Int64
+	// evalBytes and functionsBytes are what the states for scripts and for functions
+	// take.
+	evalBytes, functionsBytes atomic.Int64
 	// readers are the functions that are flagged no-writes, by their names in lower
 	// case; nobody changes the map.
 	readers atomic.Pointer[map[string]bool]
@@ -77,6 +80,7 @@ func (f *Family) state() *lualib.State {
 	}
 	if f.eval == nil {
 		f.eval = lualib.New()
+		f.evalBytes.Store(lualib.StateBytes)
 	}
 	return f.eval
 }

@@ -21,6 +21,7 @@ type library struct {
 	name      string
 	code      []byte
 	functions []*function
+	bytes     int // that it takes beside its code
 }
 
 // function is a function of a library.
@@ -82,6 +83,11 @@ func (f *Family) sync(tx *shard.Tx) *libraries {
 func (f *Family) count() {
 	f.libraryCount.Store(int64(len(f.libraries.byName)))
 	f.functionCount.Store(int64(len(f.libraries.functions)))
+	total := 0
+	for _, lib := range f.libraries.byName {
+		total += lib.bytes
+	}
+	f.libraryBytes.Store(int64(total))
 	readers := map[string]bool{}
 	for name, fn := range f.libraries.functions {
 		if fn.flags&NoWrites != 0 {
@@ -151,14 +157,15 @@ func (f *Family) build(code []byte) (*library, *resp.Error) {
 	if err != nil {
 		return nil, err
 	}
-	lib := &library{name: name, code: bytes.Clone(code)}
 	program, failed := lualib.CompileLibrary("user_function", body)
 	if failed != nil {
 		return nil, resp.Errorf("ERR", "Error compiling function: %v", failed)
 	}
+	lib := &library{name: name, code: bytes.Clone(code), bytes: scriptBytes + program.Bytes()}
 	l := &f.libraries
 	if l.state == nil {
 		l.state = lualib.NewFunctions()
+		f.functionsBytes.Store(lualib.StateBytes)
 	}
 	loaded, failed := l.state.Load(program, &loader{f.runner, time.Now().Add(loadTimeout)}, func(fn *lualib.Function) *resp.Error {
 		if !validName(fn.Name) {
@@ -264,6 +271,16 @@ var errLoadTimeout = resp.Errorf("ERR", "FUNCTION LOAD timeout")
 // Counts returns how many libraries and functions there are.
 func (f *Family) Counts() (libs, functions int64) {
 	return f.libraryCount.Load(), f.functionCount.Load()
+}
+
+// LibraryBytes returns what the libraries take beside their code, which counts as
+// data.
+func (f *Family) LibraryBytes() int64 { return f.libraryBytes.Load() }
+
+// StateBytes returns what the states take in which scripts and functions run, while
+// nothing runs.
+func (f *Family) StateBytes() (scripts, functions int64) {
+	return f.evalBytes.Load(), f.functionsBytes.Load()
 }
 
 // CachedScripts returns how many scripts are known and the bytes that they take.

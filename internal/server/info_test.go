@@ -234,3 +234,31 @@ func TestHumanBytes(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestInfoOfScripts: what scripts and functions take is told once they are there, and is
+// gone with them.
+func TestInfoOfScripts(t *testing.T) {
+	c := start(t).conn()
+	bytes := func(want func(n int64) bool, fields ...string) {
+		t.Helper()
+		for _, f := range fields {
+			if n := c.infoInt("memory", f); !want(n) {
+				t.Errorf("%s is %d", f, n)
+			}
+		}
+	}
+	none := func(n int64) bool { return n == 0 }
+	some := func(n int64) bool { return n > 100 && n < 1<<20 }
+	eval := []string{"used_memory_vm_eval", "used_memory_lua", "used_memory_scripts_eval"}
+	functions := []string{"used_memory_vm_functions", "used_memory_functions"}
+	both := []string{"used_memory_vm_total", "used_memory_scripts"}
+	bytes(none, slices.Concat(eval, functions, both)...)
+	c.Do("EVAL", "return 1", "0")
+	bytes(some, slices.Concat(eval, both)...)
+	bytes(none, functions...)
+	c.do(`FUNCTION LOAD "#!lua name=l\nredis.register_function('f', function() return 1 end)"`)
+	bytes(some, slices.Concat(eval, functions, both)...)
+	c.do("SCRIPT FLUSH")
+	c.do("FUNCTION FLUSH")
+	bytes(none, "used_memory_scripts_eval", "used_memory_functions", "used_memory_scripts")
+}

@@ -44,7 +44,7 @@ func (s *Server) Memory(tx admin.InfoTx) admin.Memory {
 		m.Resident = have.resident
 	}
 	scripts, bytes := s.scripts.CachedScripts()
-	m.CachedScripts, m.Scripts = scripts, int64(bytes)
+	m.CachedScripts, m.Scripts, m.Libraries = scripts, int64(bytes), s.scripts.LibraryBytes()
 	m.Overhead = m.Startup + m.Clients + m.Log
 	for _, db := range tx.Stats() {
 		m.Overhead += db.OverheadBytes

@@ -15,7 +15,8 @@ type Memory struct {
 	Clients                       int64 // buffers, queues and subscriptions of the connections
 	Connections                   int   // how many there are
 	Log                           int64 // of the log, not written yet
-	Scripts                       int64 // the sources of cached scripts
+	Scripts                       int64 // cached scripts
+	Libraries                     int64 // those of functions, compiled: their code counts as data
 	CachedScripts                 int   // how many there are
 	DBs                           []MemoryDB
 
@@ -49,7 +50,7 @@ func memoryStats(srv Server) *command.Spec {
 	return &command.Spec{
 		Name: "stats", Arity: 2, Flags: command.AllShards, Since: "4.0.0", Complexity: "O(1)", Tips: memoryTips,
 		Summary:     "Answers where the memory of the server is.",
-		Differences: "The figures are those of INFO memory. functions.caches is 0: libraries of functions count as data.",
+		Differences: "The figures are those of INFO memory. functions.caches is what libraries of functions are compiled to: their code counts as data.",
 		Run: func(c *command.Ctx) {
 			m := srv.Memory(c.Tx)
 			m.reply(c)
@@ -88,7 +89,7 @@ func (m *Memory) reply(c *command.Ctx) {
 	num("cluster.links", 0)
 	num("aof.buffer", m.Log)
 	num("lua.caches", m.Scripts)
-	num("functions.caches", 0)
+	num("functions.caches", m.Libraries)
 	for i, db := range m.DBs {
 		if db.Keys == 0 {
 			continue
