@@ -256,7 +256,7 @@ func TestInfoOfScripts(t *testing.T) {
 	c.Do("EVAL", "return 1", "0")
 	bytes(some, slices.Concat(eval, both)...)
 	bytes(none, functions...)
-	c.do(`FUNCTION LOAD "#!lua name=l\nredis.register_function('f', function() return 1 end)"`)
+	c.Do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 1 end)")
 	bytes(some, slices.Concat(eval, functions, both)...)
 	c.do("SCRIPT FLUSH")
 	c.do("FUNCTION FLUSH")
