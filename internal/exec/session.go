@@ -104,6 +104,14 @@ func (s *Session) Select(db int) {
 	}
 }
 
+// Replies is where the session's replies go, also while a script runs: its calls are answered elsewhere.
+func (s *Session) Replies() *resp.Writer {
+	if s.scripting {
+		return s.nested.outer
+	}
+	return s.W
+}
+
 // EventsNoted returns how many keyspace events the session's transaction, or command,
 // has noted that nobody was told of.
 func (s *Session) EventsNoted() int { return len(s.tx.Events()) }

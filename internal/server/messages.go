@@ -11,6 +11,7 @@ import (
 	"kevy/internal/command/changes"
 	"kevy/internal/config"
 	"kevy/internal/pubsub"
+	"kevy/resp"
 )
 
 // Messages of channels go out beside replies. A publisher gathers them, and when its
@@ -47,6 +48,9 @@ func (c *client) Publish(kind pubsub.Kind, channel, payload []byte, own func(m *
 	c.deliverLater()
 	return c.srv.hub.Publish(&c.pub.by, kind, channel, payload, c.es.Seen(), true, own)
 }
+
+// Replies implements the Session of the family pubsub.
+func (c *client) Replies() *resp.Writer { return c.es.Replies() }
 
 // Show implements the Session of the family pubsub.
 func (c *client) Show(m *pubsub.Message) { c.es.Saw(m.LSN()) }

@@ -21,6 +21,8 @@ type Session interface {
 	// KeepOrHangUp ends the connection if its user's rights have changed since the
 	// command was admitted, so that it would not be now.
 	KeepOrHangUp(spec *command.Spec, args [][]byte)
+	// Replies is where the connection's replies go, also while a script runs, whose calls have others.
+	Replies() *resp.Writer
 	// Show says that the replies so far show the message m.
 	Show(m *pubsub.Message)
 }
@@ -60,8 +62,10 @@ func confirm(w *resp.Writer, word string, name []byte, kind pubsub.Kind, s *pubs
 	}
 }
 
-// show writes a message among the replies.
+// show writes a message among the connection's replies.
 func show(c *command.Ctx, m *pubsub.Message) {
-	c.W.Raw(m.AppendTo(nil, c.W.Proto()))
-	c.Session.(Session).Show(m)
+	s := c.Session.(Session)
+	w := s.Replies()
+	w.Raw(m.AppendTo(nil, w.Proto()))
+	s.Show(m)
 }
