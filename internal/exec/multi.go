@@ -96,7 +96,7 @@ func (s *Session) WatchedKeys() int { return s.watch.Len() }
 func (s *Session) WatchedBytes() int { return s.watch.MemBytes() }
 
 // WatchTouched reports whether a watched key has changed, so that EXEC will
-// answer null.
+// answer null. Any goroutine may ask.
 func (s *Session) WatchTouched() bool { return s.watch.Touched() }
 
 // execer is what the transaction commands need of a handler's session.

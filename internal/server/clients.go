@@ -43,9 +43,6 @@ func (c *client) look() clientState {
 	if st.multi >= 0 {
 		st.flags |= connection.InMulti
 	}
-	if c.es.WatchTouched() {
-		st.flags |= connection.WatchTouched
-	}
 	if c.closing {
 		st.flags |= connection.Closing
 	}
@@ -98,6 +95,9 @@ func (c *client) describe() connection.Client {
 	}
 	if c.blocked.Load() || c.es.Parked() {
 		cl.Flags |= connection.Blocked
+	}
+	if c.es.WatchTouched() {
+		cl.Flags |= connection.WatchTouched
 	}
 	if u := c.es.User(); u != nil {
 		cl.User = u.Name()

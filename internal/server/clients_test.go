@@ -82,6 +82,7 @@ func TestClientInfoIsRedis(t *testing.T) {
 		{"new", ""}, {"after a command", "SET k v"}, {"after a subcommand", "CLIENT SETNAME me"}, {"after no command", "SET k v; nosuch"},
 		{"after a refused one", "GET"}, {"in MULTI", "MULTI"}, {"queued", "MULTI; SET k v; APPEND k w"}, {"aborted", "MULTI; SET k v; nosuch"},
 		{"watching", "WATCH w"}, {"watched in vain", "WATCH w; OTHER SET w 1; MULTI; SET k v"}, {"done", "MULTI; SET k v; EXEC"},
+		{"watched in vain, as nobody has told it", "WATCH w; OTHER SET w 1"},
 		{"discarded", "MULTI; SET k v; DISCARD"}, {"database", "SELECT 7"}, {"RESP3", "HELLO 3"}, {"reset", "HELLO 3 SETNAME me; SELECT 2; RESET"},
 	} {
 		var seen [2]string
