@@ -83,6 +83,10 @@ func (s *Server) publishEvents(by *client, events []shard.Event, lsn uint64) {
 		}
 		p.publish(s.hub, &events[i], classes, lsn)
 	}
+	if said {
+		// The rest too, ahead of the events of whom this commit serves.
+		by.publishLater(&p.by, len(events), lsn)
+	}
 	s.hub.Hand(&p.by)
 	s.events.noteSlow(&p.by)
 	s.events.publishers.Put(p)

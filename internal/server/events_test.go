@@ -47,6 +47,35 @@ func TestEventsOfTransactions(t *testing.T) {
 	}
 }
 
+// TestEventsOfWhoIsServed: what a script or a transaction has published comes before the events of whom it serves.
+func TestEventsOfWhoIsServed(t *testing.T) {
+	in := start(t, "--notify-keyspace-events", "EA")
+	sub, w := in.conn(), in.conn()
+	sub.do("PSUBSCRIBE *")
+	for _, lines := range [][]string{
+		{"MULTI", "PUBLISH said x", "LPUSH k v", "PUBLISH said y", "EXEC"},
+		{"MULTI", "LPUSH k v", "PUBLISH said x", "PUBLISH said y", "EXEC"},
+	} {
+		waiter := in.conn()
+		if err := waiter.Send("BLMOVE", "k", "l", "LEFT", "LEFT", "0"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return w.infoInt("clients", "blocked_clients") == 1 })
+		for _, line := range lines {
+			w.do(line)
+		}
+		want := []string{"said x", "__keyevent@0__:lpush k", "said y", "__keyevent@0__:lpush l", "__keyevent@0__:lpop k", "__keyevent@0__:del k"}
+		if lines[1] == "LPUSH k v" {
+			want[0], want[1] = want[1], want[0]
+		}
+		for _, want := range want {
+			if got := sub.said(); got != want {
+				t.Errorf("%s: got %s, want %s", lines, got, want)
+			}
+		}
+	}
+}
+
 // TestEventsOfExpiry: keys and fields of hashes that go by themselves are told of.
 func TestEventsOfExpiry(t *testing.T) {
 	in := start(t, "--notify-keyspace-events", "KA")
