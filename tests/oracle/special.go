@@ -63,6 +63,12 @@ func scanToTheEnd(p *Pair, s Step, at int) (*Difference, error) {
 		return nil, err
 	}
 	n := name(s.Args)
+	if n == "SCAN" && p.Events != nil {
+		// Ours leaves those overdue keys alone that a TYPE leaves out.
+		if err := p.touchAll(p.state[s.Conn].db); err != nil {
+			return nil, err
+		}
+	}
 	if strings.Join(w, "\n") != strings.Join(g, "\n") && !(n == "ZSCAN" && sameScoreLists(w, g)) {
 		return &Difference{Index: at, Step: s, What: n + " elements", Want: texts(w).String(), Got: texts(g).String()}, nil
 	}
