@@ -26,9 +26,9 @@ type KeySpec struct {
 	// start) says how many keys begin at FirstKey (relative to it).
 	NumKeys           bool
 	CountAt, FirstKey int
-	// Unknown, if set, means that no such rule finds the keys. Find, if there is
-	// one, returns the positions of those among the arguments; what else the
-	// command looks at is said by Spec.Reach.
+	// Unknown, if set, means that no such rule finds the keys; what else than what Find
+	// finds the command looks at is said by Spec.Reach. Find, if there is one, returns
+	// the positions of keys in place of the rule, which then is for COMMAND INFO alone.
 	Unknown bool
 	Find    func(args [][]byte) []int
 }
@@ -114,12 +114,13 @@ func (s *Spec) EachKey(args [][]byte, fn func(i int, f KeyFlags)) error {
 
 // each is EachKey for one spec. mayBeNone says that a count may be zero.
 func (ks *KeySpec) each(args [][]byte, mayBeNone bool, fn func(i int, f KeyFlags)) error {
-	if ks.Unknown {
-		if ks.Find != nil {
-			for _, i := range ks.Find(args) {
-				fn(i, ks.Flags)
-			}
+	if ks.Find != nil {
+		for _, i := range ks.Find(args) {
+			fn(i, ks.Flags)
 		}
+		return nil
+	}
+	if ks.Unknown {
 		return nil
 	}
 	first := ks.Index

@@ -104,8 +104,13 @@ func (x *Executor) resolve(s *Session, args [][]byte) (*command.Spec, *resp.Erro
 // run runs one command on its own: lock, handler, commit, unlock.
 func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 	if spec.Flags&command.Unlocked != 0 {
+		start := s.W.Len()
 		x.invoke(s, spec, args, nil)
 		s.staleClock()
+		if s.lockedLSN != 0 {
+			s.wrote(start, s.lockedLSN)
+			s.lockedLSN = 0
+		}
 		return
 	}
 	if x.hangUps != nil && spec.Flags&command.Blocking != 0 && s.parker != nil {

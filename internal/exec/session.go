@@ -40,6 +40,7 @@ type Session struct {
 	noTouch   bool    // see NoTouch
 
 	lastLSN     uint64 // of the last commit
+	lockedLSN   uint64 // of the last commit of Locked, 0: none since the command began
 	lastStreams []int  // its shard streams
 
 	seen    uint64

@@ -50,11 +50,14 @@ type Server struct {
 	scripts     *script.Family
 	cronPaused  atomic.Bool
 	pauses      pauses
-	saves       saves
-	events      events
-	tracking    *tracking
-	users       *acl.Users
-	userFile    sync.Mutex // held while aclfile is read or written
+	// ends is over when the server ends, which end says.
+	ends     context.Context
+	end      context.CancelFunc
+	saves    saves
+	events   events
+	tracking *tracking
+	users    *acl.Users
+	userFile sync.Mutex // held while aclfile is read or written
 	// subscribeSpec and sinceSpec are those of CHANGES, by which readers of the feed
 	// are judged that come another way.
 	subscribeSpec, sinceSpec *command.Spec
@@ -130,6 +133,7 @@ func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Ser
 		shutdown: make(chan struct{}), clients: make(map[uint64]*client), receivers: make(map[*client]*receiver), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
 		writeTimeout: writeTimeout, hub: pubsub.NewHub(),
 	}
+	s.ends, s.end = context.WithCancel(context.Background())
 	s.replID.Store(&s.runID)
 	store.Outside().Store(s.startBytes)
 	s.pauses.srv = s
@@ -191,6 +195,7 @@ func (s *Server) Shutdown() { s.stopOnce.Do(func() { close(s.shutdown) }) }
 
 // stop closes the listeners and every connection and waits for their ends.
 func (s *Server) stop() {
+	s.end()
 	s.exec.Halt()
 	for w := range ways {
 		s.closePorts(w)

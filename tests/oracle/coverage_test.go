@@ -15,6 +15,7 @@ var notGenerated = map[string]string{
 	"BGREWRITEAOF":        "runs after each round, and what it wrote is loaded",
 	"SAVE":                "takes long where a rewrite of the log runs, which redis-server refuses it then",
 	"BGSAVE":              "as SAVE",
+	"MIGRATE":             "needs a third server; the script beside it has what goes without",
 	"PFSELFTEST":          "takes no argument, and seconds on redis-server",
 	"SUBSCRIBE":           "its messages come between the replies that are compared; the scripts beside it run on both servers",
 	"MONITOR":             "its lines come between the replies that are compared",

@@ -41,6 +41,8 @@ type Server interface {
 	// Save writes all keys to an RDB file; StartSave does so in the background.
 	Save() error
 	StartSave() error
+	// Migrate moves keys to another server and replies to c.
+	Migrate(c *command.Ctx, m Migration)
 	// LastSaveUnix is when the data were last written as a whole.
 	LastSaveUnix() int64
 	// SlowLog is what SLOWLOG shows, Events what LATENCY does.
@@ -80,7 +82,7 @@ func session(c *command.Ctx) Session { return c.Session.(Session) }
 func Commands(srv Server, table func() *command.Table) []*command.Spec {
 	return append(clusterModes(),
 		bgRewriteAOF(srv), bgSave(srv), cluster(), commandCommand(table), configCommand(srv), debug(srv), info(srv), lastSave(srv), latency(srv, table), lolwut(srv),
-		memory(srv), module(), monitor(), save(srv), shutdown(srv), slowlog(srv), timeCommand(),
+		memory(srv), migrate(srv), module(), monitor(), save(srv), shutdown(srv), slowlog(srv), timeCommand(),
 	)
 }
 

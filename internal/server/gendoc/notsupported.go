@@ -11,7 +11,7 @@ var notSupported = []reason{
 	{"One node holds every slot: there is nothing to hand over, and nobody to ask.",
 		`clusterscan cluster|cancelslotmigrations cluster|flushslot cluster|getslotmigrations
 		cluster|migrateslots cluster|migration cluster|myshardid cluster|slot-stats cluster|syncslots`},
-	{"There is no replication yet.", "failover migrate psync replconf replicaof role slaveof sync waitaof"},
+	{"There is no replication yet.", "failover psync replconf replicaof role slaveof sync waitaof"},
 	{"Valkey's: no script is shown again by its digest.", "script|show"},
 	{"Nothing is imported slot by slot, and no client is redirected.", "client|capa client|import-source"},
 	{"SLOWLOG has what they have of slow commands, MONITOR shows every command.",

@@ -704,6 +704,7 @@ func useServer(t *testing.T, ctx context.Context, c *redis.Client) {
 	holds(t, c.Do(ctx, "MODULE", "HELP"), isHelp)
 	holds(t, c.LastSave(ctx), func(at int64) bool { return at > 0 })
 	holds(t, c.BgRewriteAOF(ctx), func(text string) bool { return strings.HasPrefix(text, "Background append only file rewriting") })
+	want(t, c.Migrate(ctx, "127.0.0.1", "1", "missing", 0, time.Second), "NOKEY")
 	want(t, c.Save(ctx), "OK")
 	want(t, c.BgSave(ctx), "Background saving started")
 	for !strings.Contains(c.Info(ctx, "persistence").Val(), "rdb_bgsave_in_progress:0") {
