@@ -50,7 +50,7 @@ type Shard struct {
 	dbs     []database
 	figures []figure // of dbs
 	lastLSN uint64
-	watches map[string][]*Watch
+	watches map[string][]*mark
 	// stale has the names of watched keys that SWAPDB brought when they were overdue.
 	stale   map[string]bool
 	queues  map[string]*Queue // none is empty

@@ -11,7 +11,7 @@ import (
 type undo struct {
 	steps   []undoStep
 	seen    map[string]bool
-	touched []*Watch // that have not been told yet
+	touched []*mark // that have not been told yet
 	stale   map[*Shard]map[string]bool
 }
 

@@ -7,14 +7,18 @@ import (
 )
 
 // Watch is what one connection WATCHes. Its keys' shards must be held whenever
-// it is used; dirty is set by whoever changes one of them.
+// it is used.
 type Watch struct {
 	set   *Set
-	dirty atomic.Bool
+	mark  *mark // nil as long as nothing was watched
 	keys  []watched
 	names map[string]bool // of keys
 	bytes int             // what the names occupy
 }
+
+// mark is what a key's shard has of those who watch the key: dirty is set by
+// whoever changes it.
+type mark struct{ dirty atomic.Bool }
 
 type watched struct {
 	shard int
@@ -30,21 +34,50 @@ func (s *Set) NewWatch() *Watch { return &Watch{set: s} }
 // its end does not count as a change.
 func (tx *Tx) Watch(w *Watch, key []byte) {
 	tx.lookup(key)
-	sh := tx.shard(key)
-	name := string(watchName(nil, tx.db, key))
-	if w.names[name] {
-		return
+	if name := string(watchName(nil, tx.db, key)); !w.names[name] {
+		sh := tx.shard(key)
+		w.note(sh, name, tx.db, key)
+		sh.addMark(name, w.mark)
 	}
+}
+
+// AddLater is Tx.Watch for a key of database db while the shards are yielded: who
+// uses them does the shard's part in a moment. It reports false if they are not
+// yielded, or too much waits for that.
+func (w *Watch) AddLater(db int, key []byte) bool {
+	name := string(watchName(nil, db, key))
+	if w.names[name] {
+		return true
+	}
+	if w.mark == nil {
+		w.mark = new(mark)
+	}
+	sh, m := w.set.shards[w.set.ShardOf(key)], w.mark
+	if !w.set.later(func() { sh.addMark(name, m) }) {
+		return false
+	}
+	w.note(sh, name, db, key)
+	return true
+}
+
+// note adds a key to the connection's own list.
+func (w *Watch) note(sh *Shard, name string, db int, key []byte) {
 	if w.names == nil {
 		w.names = make(map[string]bool)
 	}
-	w.names[name] = true
-	if sh.watches == nil {
-		sh.watches = make(map[string][]*Watch)
+	if w.mark == nil {
+		w.mark = new(mark)
 	}
-	sh.watches[name] = append(sh.watches[name], w)
+	w.names[name] = true
 	w.bytes += 2*len(name) + watchedBytes
-	w.keys = append(w.keys, watched{shard: sh.index, name: name, db: tx.db, key: string(key)})
+	w.keys = append(w.keys, watched{shard: sh.index, name: name, db: db, key: string(key)})
+}
+
+func (sh *Shard) addMark(name string, m *mark) {
+	if sh.watches == nil {
+		sh.watches = make(map[string][]*mark)
+	}
+	sh.watches[name] = append(sh.watches[name], m)
 }
 
 // watchedBytes is about what a watched key occupies beside its name, which is kept
@@ -59,7 +92,7 @@ func (w *Watch) Len() int { return len(w.keys) }
 
 // Touched reports whether a watched key was changed since. It may be called
 // without any lock.
-func (w *Watch) Touched() bool { return w.dirty.Load() }
+func (w *Watch) Touched() bool { return w.mark != nil && w.mark.dirty.Load() }
 
 // EachShard calls fn with the shard of each watched key.
 func (w *Watch) EachShard(fn func(shard int)) {
@@ -86,26 +119,50 @@ func (tx *Tx) Dirty(w *Watch) bool {
 		}
 		tx.lookup(key) // fields of a hash that are overdue go
 	}
-	return w.dirty.Load()
+	return w.Touched()
 }
 
 // Clear forgets the keys. It takes their shards' locks, none of which the
-// caller may hold.
+// caller may hold; where the shards are yielded it does not wait for their return.
 func (w *Watch) Clear() {
 	for i := range w.keys {
 		sh := w.set.shards[w.keys[i].shard]
-		w.set.lockOne(sh)
-		sh.unwatch(w.keys[i].name, w)
+		sh.mu.Lock()
+		if w.set.yielded.Load() != nil {
+			sh.mu.Unlock()
+			if w.leaveLater(i) {
+				break
+			}
+			w.set.lockOne(sh)
+		}
+		sh.unwatch(w.keys[i].name, w.mark)
 		sh.mu.Unlock()
 	}
 	w.keys, w.names, w.bytes = nil, nil, 0
-	w.dirty.Store(false)
+	if w.mark != nil {
+		w.mark.dirty.Store(false)
+	}
 }
 
-func (sh *Shard) unwatch(name string, w *Watch) {
+// leaveLater lets who has been yielded the shards take the mark off the keys from
+// number i on. The mark is another one from now on.
+func (w *Watch) leaveLater(i int) bool {
+	set, keys, m := w.set, w.keys[i:], w.mark
+	if !set.later(func() {
+		for _, k := range keys {
+			set.shards[k.shard].unwatch(k.name, m)
+		}
+	}) {
+		return false
+	}
+	w.mark = nil
+	return true
+}
+
+func (sh *Shard) unwatch(name string, m *mark) {
 	list := sh.watches[name]
 	for i := range list {
-		if list[i] == w {
+		if list[i] == m {
 			list[i] = list[len(list)-1]
 			list = list[:len(list)-1]
 			break
@@ -226,12 +283,12 @@ func (tx *Tx) setStale(sh *Shard, name string, is bool) {
 
 // dirty tells those who watch of a change. What may be taken back they are told
 // of once it is not.
-func (tx *Tx) dirty(list []*Watch) {
+func (tx *Tx) dirty(list []*mark) {
 	if tx.undo != nil {
 		tx.undo.touched = append(tx.undo.touched, list...)
 		return
 	}
-	for _, w := range list {
-		w.dirty.Store(true)
+	for _, m := range list {
+		m.dirty.Store(true)
 	}
 }

@@ -98,7 +98,11 @@ func (r *runningScript) tick(n *nested) error {
 	if r.ticks++; r.ticks%ticksPerLook != 0 {
 		return nil
 	}
-	if after := time.Duration(n.x.scripts.busyAfter.Load()); after > 0 && !r.busy.Load() && sinceStart()-r.began >= after {
+	if r.busy.Load() {
+		n.x.store.Set().RunLater()
+		return nil
+	}
+	if after := time.Duration(n.x.scripts.busyAfter.Load()); after > 0 && sinceStart()-r.began >= after {
 		r.tellOthers(n)
 	}
 	return nil

@@ -118,6 +118,10 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 	}
 	start := s.W.Len()
 	if !x.hold(s, x.shardsOf(s, spec, args), spec.Flags&(command.Write|command.MayReplicate) != 0) {
+		if spec.Flags&command.AllowBusy != 0 {
+			x.invoke(s, spec, args, nil) // WATCH
+			return
+		}
 		x.reject(s, spec, args, x.busy())
 		return
 	}

@@ -164,7 +164,12 @@ func runWatch(c *command.Ctx) {
 		return
 	}
 	for _, key := range c.Args[1:] {
-		c.Tx.Watch(s.watch, key)
+		if c.Tx != nil {
+			c.Tx.Watch(s.watch, key)
+		} else if !s.watch.AddLater(s.db, key) {
+			c.W.Error(s.x.busy())
+			return
+		}
 	}
 	c.W.OK()
 }

@@ -167,3 +167,69 @@ func (in *instance) wait() {
 		in.t.Fatal(err)
 	}
 }
+
+// TestWatchWhileBusy: who watches goes on, or away, at once while a script takes long,
+// as redis-server lets him; what the script changes counts, and what nobody changes does
+// not.
+func TestWatchWhileBusy(t *testing.T) {
+	in := start(t, "--busy-reply-threshold", "50")
+	script, watcher := in.conn(), in.conn()
+	conns := map[string]*conn{}
+	for _, name := range []string{"before, changed", "before, not changed", "exec", "discard", "unwatch", "reset", "gone", "meanwhile", "meanwhile, changed", "meanwhile, later"} {
+		c := in.conn()
+		conns[name] = c
+		if !strings.HasPrefix(name, "meanwhile") {
+			c.expect("WATCH k other", "+OK")
+		}
+	}
+	conns["before, changed"].expect("WATCH written", "+OK")
+	conns["exec"].expect("MULTI", "+OK")
+	conns["exec"].expect("SET k x", "+QUEUED")
+	// It has written, so that nothing ends it, until a client goes beside the one below.
+	stopper := in.conn()
+	stopper.expect("PING", "+PONG")
+	script.sendAll("EVAL", "redis.call('set', 'first', 'x') repeat local n = redis.call('info', 'clients'):match('connected_clients:(%d+)') until tonumber(n) < 12 "+
+		"redis.call('set', 'written', 'x')", "0")
+	eventually(t, "it is busy", func() bool { return watcher.do("PING").String() == busyScript })
+	conns["exec"].expect("EXEC", "-EXECABORT Transaction discarded because of: "+busyScript[1:])
+	conns["discard"].expect("MULTI", "+OK")
+	conns["discard"].expect("GET k", busyScript)
+	conns["discard"].expect("DISCARD", "+OK")
+	for range 5 {
+		conns["unwatch"].expect("UNWATCH", "+OK")
+		conns["unwatch"].expect("WATCH k written", "+OK")
+	}
+	conns["unwatch"].expect("UNWATCH", "+OK")
+	conns["reset"].expect("RESET", "+RESET")
+	conns["gone"].Close()
+	for _, name := range []string{"meanwhile", "meanwhile, later"} {
+		conns[name].expect("WATCH k other k", "+OK")
+	}
+	conns["meanwhile, changed"].expect("WATCH written", "+OK")
+	if r := watcher.do("PING").String(); r != busyScript {
+		t.Fatalf("the script was over before all this was: %s", r)
+	}
+	stopper.Close()
+	if r := script.read(); !r.IsNil() {
+		t.Fatalf("the script answers %s", r)
+	}
+	watcher.expect("SET other x", "+OK")
+	watcher.expect("SET k x", "+OK")
+	for name, want := range map[string]string{
+		"before, changed": "*nil", "before, not changed": "*nil", "exec": "[]", "discard": "[]", "unwatch": "[]", "reset": "[]",
+		"meanwhile": "*nil", "meanwhile, later": "*nil", "meanwhile, changed": "*nil",
+	} {
+		c := conns[name]
+		c.expect("MULTI", "+OK")
+		if r := c.do("EXEC").String(); r != want {
+			t.Errorf("%s: EXEC answers %s, want %s", name, r, want)
+		}
+		// And nothing of it is left.
+		watcher.expect("SET k x", "+OK")
+		c.expect("MULTI", "+OK")
+		c.expect("EXEC", "[]")
+	}
+	if n := watcher.infoInt("clients", "connected_clients"); n != 11 {
+		t.Errorf("%d clients are connected", n)
+	}
+}
