@@ -262,14 +262,14 @@ func (s *selector) check(spec *command.Spec, args [][]byte) (reason Reason, arg 
 		return Command, 0
 	}
 	if !s.allKeys && spec.HasKeys() {
-		// Where the arguments make no sense the keys found up to there count; the
-		// handler refuses the rest.
-		_ = spec.EachKey(args, func(i int, f command.KeyFlags) {
+		err := spec.EachKey(args, func(i int, f command.KeyFlags) {
 			if reason == Allowed && !s.allowsKey(args[i], accessOf(f)) {
 				reason, arg = Key, i
 			}
 		})
-		if reason != Allowed {
+		// Arguments that make no sense have no keys, in Redis too: what refuses them
+		// is the command.
+		if err == nil && reason != Allowed {
 			return reason, arg
 		}
 	}

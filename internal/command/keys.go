@@ -10,8 +10,8 @@ import (
 type KeySpec struct {
 	Flags KeyFlags
 	Notes string
-	// Vary, where VariableFlags is set, says what a command with these arguments
-	// does with its keys.
+	// Vary, where VariableFlags is set, says what a command with these arguments does
+	// with its keys. They may be fewer than it takes.
 	Vary func(args [][]byte) KeyFlags
 	// Index is the argument at which the search begins; with Keyword it is the
 	// argument after the keyword, searched for from StartFrom on (backwards

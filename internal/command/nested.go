@@ -9,7 +9,7 @@ type Nested interface {
 	// error, as is a command that does not exist.
 	Call(args [][]byte, proto int) (reply []byte)
 	// Permitted reports whether the session's user may run a command; known is
-	// false if there is none, or not with so many arguments.
+	// false if there is none. How many arguments it has is not asked.
 	Permitted(args [][]byte) (allowed, known bool)
 	// Tick says why the script has to end, nil if it may go on. It is to be called
 	// every few thousand instructions.

@@ -23,7 +23,7 @@ func set() *command.Spec {
 func setKeys() []command.KeySpec {
 	keys := command.One(1, command.RW|command.Access|command.Update|command.VariableFlags, "RW and ACCESS due to the optional `GET` argument")
 	keys[0].Vary = func(args [][]byte) command.KeyFlags {
-		for _, option := range args[3:] {
+		for _, option := range args[min(3, len(args)):] {
 			if _, reads := matchKind(option); reads || command.EqualFold(option, "GET") {
 				return command.RW | command.Access | command.Update
 			}

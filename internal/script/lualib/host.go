@@ -20,7 +20,7 @@ type Host interface {
 	// Log takes a line for the server's log. level is one of the Log constants.
 	Log(level int, text string)
 	// Permitted reports whether the user that runs the script may run a command.
-	// known is false if there is no such command, or not with so many arguments.
+	// known is false if there is no such command; how many arguments it has is not asked.
 	Permitted(args [][]byte) (allowed, known bool)
 	// Tick is asked again and again while a script runs, every TickInstructions
 	// instructions and by what takes long within one. An error ends the script,
