@@ -65,6 +65,7 @@ type tracker struct {
 	c       *client
 	asked   bool // by CLIENT CACHING
 	held    bool // the queue is held back for a reply
+	told    bool // its command has told others of something
 	reads   []trackedRead
 	pending []*pubsub.Message // to be sent behind the reply of the command that runs
 	// prefixes are in order; bytes is what they occupy.
@@ -360,6 +361,12 @@ func (w *tracker) enterChanged(changes []shard.Change) {
 // tellOwn writes what the connection's own command has made invalid, behind its reply.
 func (c *client) tellOwn() {
 	w := c.tracker
+	if w.told {
+		w.told = false
+		if c.srv.clientsLimit.Load() != 0 {
+			c.srv.countQueued() // it may be the only one who makes this grow
+		}
+	}
 	for i, m := range w.pending {
 		c.es.Saw(m.LSN())
 		c.w.Raw(m.AppendTo(nil, c.w.Proto()))
@@ -383,6 +390,7 @@ func (t *tracking) tell(by *client, changes []shard.Change, lsn uint64) {
 	if by != nil && by.tracker != nil {
 		e.own = by.tracker
 		e.own.enterChanged(changes)
+		e.own.told = true
 	}
 	t.mu.RLock()
 	for i := range changes {
