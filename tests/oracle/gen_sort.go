@@ -111,6 +111,9 @@ func orderMayBeUnknown(args [][]byte) bool {
 // sortWhereOrderIsKnown runs a SORT, but none whose order may be unknown of a set, or of a sorted set whose
 // elements may compare as equal.
 func sortWhereOrderIsKnown(p *Pair, s Step, at int) (*Difference, error) {
+	if tiny, err := p.oracle.hasTinyScores(s.Args, p.state[s.Conn].db); err != nil || tiny {
+		return nil, err
+	}
 	// Redis takes an error for its own that an earlier command has met in reading a number; a score read well
 	// ends that.
 	if _, err := p.oracle.admin.Do("ZADD", "missing", "XX", "1", "member"); err != nil {
@@ -124,6 +127,23 @@ func sortWhereOrderIsKnown(p *Pair, s Step, at int) (*Difference, error) {
 	}
 	_, _, diff, err := p.runOne(s, at)
 	return diff, err
+}
+
+// hasTinyScores tells of a sorted set with a score below the normal numbers, which SORT itself reads, and meets that
+// error.
+func (s *side) hasTinyScores(args [][]byte, db int) (bool, error) {
+	if len(args) < 2 {
+		return false, nil
+	}
+	if err := s.selectDB(db); err != nil {
+		return false, err
+	}
+	r, err := s.admin.Do("ZCOUNT", string(args[1]), "-2.2250738585072011e-308", "2.2250738585072011e-308")
+	if err != nil || r.Kind != wire.Int || string(r.Text) == "0" {
+		return false, err
+	}
+	zeros, err := s.admin.Do("ZCOUNT", string(args[1]), "0", "0")
+	return string(zeros.Text) != string(r.Text), err
 }
 
 func (s *side) orderKnown(key string, db int, options [][]byte) (bool, error) {

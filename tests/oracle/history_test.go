@@ -245,7 +245,7 @@ func (h *history) enough(rounds int) {
 	if h.t.Failed() {
 		return // a difference ends a round before its end
 	}
-	if h.restarts < 2*rounds || h.frames < 500*rounds {
+	if h.restarts < 2*rounds || h.frames < 300*rounds {
 		h.t.Errorf("too little was looked at in %d rounds: %s", rounds, h)
 	}
 }
