@@ -2,6 +2,7 @@ package acl
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -165,6 +166,21 @@ func TestLog(t *testing.T) {
 	add(strings.Repeat("x", MaxLoggedBytes+1), 120_004)
 	if got := l.Latest(1)[0].Object; len(got) != MaxLoggedBytes {
 		t.Errorf("%d bytes are kept", len(got))
+	}
+	// What is kept of long texts must not keep the rest of them in memory.
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range int64(3) {
+		long := strings.Repeat(string(rune('p'+i)), 8<<20)
+		l.Add(Entry{Reason: Key, Object: long, Username: long, Client: long}, 3)
+	}
+	if grown := heap() - before; grown > 4<<20 {
+		t.Errorf("three entries occupy %d bytes", grown)
 	}
 	l.Reset()
 	if got := show(); got != "" {

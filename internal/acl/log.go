@@ -2,12 +2,14 @@ package acl
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
 // Limits of the log of refusals, whose texts come from those who are refused.
 const (
-	// MaxLoggedBytes is how much of a key, a channel or a user's name is kept.
+	// MaxLoggedBytes is how much of a key, a channel, a user's name or the description of
+	// a client is kept.
 	MaxLoggedBytes = 4096
 	// groupedMs is how far apart refusals that are alike may be to count as one.
 	groupedMs = 60_000
@@ -36,7 +38,7 @@ type Log struct {
 
 // Add notes a refusal, of which at most so many entries are kept.
 func (l *Log) Add(e Entry, most int64) {
-	e.Count, e.Object, e.Username = 1, shortened(e.Object), shortened(e.Username)
+	e.Count, e.Object, e.Username, e.Client = 1, shortened(e.Object), shortened(e.Username), shortened(e.Client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(l.entries)
@@ -53,7 +55,14 @@ func (l *Log) Add(e Entry, most int64) {
 	}
 }
 
-func shortened(text string) string { return text[:min(len(text), MaxLoggedBytes)] }
+// shortened returns what is kept of a text: a copy, as a part would keep all of it in
+// memory.
+func shortened(text string) string {
+	if len(text) <= MaxLoggedBytes {
+		return text
+	}
+	return strings.Clone(text[:MaxLoggedBytes])
+}
 
 func (e *Entry) like(o *Entry) bool {
 	return e.Reason == o.Reason && e.Context == o.Context && e.Object == o.Object && e.Username == o.Username &&
