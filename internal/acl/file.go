@@ -25,8 +25,9 @@ func (u *User) Line() string { return "user " + u.name + " " + u.Rights().String
 // with it, none. Of those before only the default one stays; the others, which are
 // returned, can do nothing any more, and the default one is as if nobody had said
 // anything unless the file says otherwise. file is what errors call the file; they
-// have Redis's words, all in one line.
-func (us *Users) Load(file, text string) (gone []*User, err error) {
+// have Redis's words, all in one line. changed, unless nil, is called as by Set for the
+// default one.
+func (us *Users) Load(file, text string, changed func(u *User, before, now *Rights)) (gone []*User, err error) {
 	loaded := make(map[string]*Rights)
 	var faults strings.Builder
 	for i, line := range strings.Split(text, "\n") {
@@ -52,7 +53,10 @@ func (us *Users) Load(file, text string) (gone []*User, err error) {
 			gone = append(gone, u)
 		}
 	}
-	us.deflt.become(deflt)
+	before := us.deflt.become(deflt)
+	if changed != nil {
+		changed(us.deflt, before, deflt)
+	}
 	for name, r := range loaded {
 		us.byName[name] = us.newUser(name, r)
 	}

@@ -186,10 +186,11 @@ func (us *Users) Set(name string, rules []string, changed func(u *User, before, 
 	return nil
 }
 
-// become gives the user other rights.
-func (u *User) become(now *Rights) {
-	before := u.rights.Swap(now)
+// become gives the user other rights and returns those before.
+func (u *User) become(now *Rights) (before *Rights) {
+	before = u.rights.Swap(now)
 	close(before.superseded)
+	return before
 }
 
 // HearsLess reports whether subscriptions to channels that before allowed can be

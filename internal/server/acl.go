@@ -41,7 +41,7 @@ func (s *Server) openUsers(table *command.Table) error {
 	if refused != nil {
 		return errors.New(refused.Text)
 	}
-	_, err = s.users.Load(cfg.ACLFile.Load(), text)
+	_, err = s.users.Load(cfg.ACLFile.Load(), text, nil)
 	return err
 }
 
@@ -177,7 +177,7 @@ func (s *Server) LoadUsers(c command.Session) *resp.Error {
 	if refused != nil {
 		return refused
 	}
-	gone, err := s.users.Load(s.cfg.ACLFile.Load(), text)
+	gone, err := s.users.Load(s.cfg.ACLFile.Load(), text, s.rightsChanged)
 	if err != nil {
 		return resp.Errorf("ERR", "%s", err)
 	}

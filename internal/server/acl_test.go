@@ -231,6 +231,28 @@ func TestRightsEndSubscriptions(t *testing.T) {
 	c.ended()
 }
 
+// TestLoadedRightsEndSubscriptions: nor does the default user, whom ACL LOAD leaves there.
+func TestLoadedRightsEndSubscriptions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := start(t, "--aclfile", file)
+	admin, stays, reads, hears := in.conn(), in.conn(), in.conn(), in.conn()
+	for c, command := range map[*conn]string{stays: "SUBSCRIBE a:1", reads: "CHANGES SUBSCRIBE ALL TAIL", hears: "SUBSCRIBE b:1"} {
+		if r := c.do(command).String(); !strings.Contains(r, "subscribe") {
+			t.Fatal(r)
+		}
+	}
+	if err := os.WriteFile(file, []byte("user default on nopass ~a:* &a:* +@all\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admin.expect("ACL LOAD", "+OK")
+	reads.ended()
+	hears.ended()
+	admin.expect("PUBLISH a:1 x", ":1")
+}
+
 func TestUsersOverHTTP(t *testing.T) {
 	port := freePort(t)
 	in := start(t, "--http-port", "0")
