@@ -92,10 +92,13 @@ func (s *Server) showCommand(es *exec.Session, args [][]byte, more bool) {
 		return
 	}
 	c.shown = c.appendCommand(c.shown, es.Context() == exec.InScript, args)
-	if more {
+	limit := s.monitorLimit()
+	if more && int64(len(c.shown)) <= limit {
 		return
 	}
-	s.watch.monitors.add(c.shown, s.monitorLimit())
+	// What is longer than the limit nobody gets whole: it ends every monitor, and is not
+	// gathered until the transaction ends, however much a script in it calls.
+	s.watch.monitors.add(c.shown, limit)
 	if c.shown = c.shown[:0]; cap(c.shown) > keptSenderBytes {
 		c.shown = nil
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,28 @@ func TestMonitorCutOff(t *testing.T) {
 	eventually(t, "the monitor is ended", func() bool { return !in.watch.monitors.any() })
 	eventually(t, "and said to be", func() bool { return strings.Contains(in.log.String(), "client-output-buffer-limit") })
 	c.expect("PING", "+PONG")
+}
+
+// TestMonitorOfLongTransaction: what a script in a transaction calls is gathered up to the limit, and no longer.
+func TestMonitorOfLongTransaction(t *testing.T) {
+	in := start(t, "--client-output-buffer-limit", "normal 1mb 0 0")
+	m, c := in.conn(), in.conn()
+	m.expect("MONITOR", "+OK")
+	var before, after runtime.MemStats
+	c.expect("MULTI", "+OK")
+	if err := c.Send("EVAL", "local s = string.rep('x', 100000) for i = 1, 1000 do redis.call('ECHO', s) end", "0"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.ReadReply(); err != nil || string(r.Text) != "QUEUED" {
+		t.Fatalf("%v %v", r, err)
+	}
+	runtime.ReadMemStats(&before)
+	c.expect("EXEC", "[$nil]")
+	runtime.ReadMemStats(&after)
+	if held := int64(after.HeapSys) - int64(before.HeapSys); held > 64<<20 {
+		t.Errorf("the heap has grown by %d bytes", held)
+	}
+	eventually(t, "the monitor is ended", func() bool { return !in.watch.monitors.any() })
 }
 
 // TestMonitorThatQuits leaves nothing behind, however it ends.
