@@ -90,7 +90,8 @@ func (s *Server) save() error {
 	report, err := transfer.Save(s.store, vfs.OS(), file, Version(), v.goOn)
 	v.mu.Lock()
 	now := time.Now()
-	v.running, v.err, v.took = false, err, now.Sub(v.began)
+	took := now.Sub(v.began)
+	v.running, v.err, v.took = false, err, took
 	if err == nil {
 		v.last, v.lastLSN = now, report.LSN
 		v.count++
@@ -99,7 +100,7 @@ func (s *Server) save() error {
 	if err != nil {
 		s.log.Error("the keys could not be saved", "file", file, "error", err)
 	} else {
-		s.log.Info("keys saved", "file", file, "keys", report.Keys, "bytes", report.Bytes, "took", v.took.Round(time.Millisecond).String())
+		s.log.Info("keys saved", "file", file, "keys", report.Keys, "bytes", report.Bytes, "took", took.Round(time.Millisecond).String())
 	}
 	return err
 }
@@ -110,7 +111,8 @@ func (s *Server) infoSaves(f *fields, last, baseLSN uint64) {
 	v := &s.saves
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	f.num("rdb_changes_since_last_save", int64(last-max(baseLSN, v.lastLSN)))
+	saved := max(baseLSN, v.lastLSN) // one may have ended since last was read
+	f.num("rdb_changes_since_last_save", int64(max(last, saved)-saved))
 	f.flag("rdb_bgsave_in_progress", v.running)
 	f.num("rdb_last_save_time", s.lastSaveUnix())
 	f.text("rdb_last_bgsave_status", okOrErr(v.err == nil))
