@@ -152,6 +152,9 @@ func (s *Server) join(nc net.Conn) *client {
 // leave forgets a client that has ended.
 func (s *Server) leave(c *client) {
 	_ = c.conn.Close()
+	s.mu.Lock()
+	c.left = true
+	s.mu.Unlock()
 	c.endMonitor()
 	c.endTracking()
 	if r := c.receiver.Load(); r != nil {

@@ -88,6 +88,7 @@ type client struct {
 	unsent    atomic.Int64 // bytes of a large write that goes on
 	counted   atomic.Int64 // bytes that count against maxmemory, messages not included
 	queued    int64        // bytes of messages that do; guarded by srv.mu
+	left      bool         // it ends, and so does the receiver that it has by now; guarded by srv.mu
 	noEvict   atomic.Bool  // maxmemory-clients does not end it
 	killed    atomic.Bool
 	ending    atomic.Bool // nothing is pushed any more once writeTimeout has passed

@@ -146,6 +146,10 @@ func (c *client) receive() *receiver {
 		if c.killed.Load() {
 			r.gone.Store(true)
 		}
+		if c.left { // nobody would end a sender
+			r.gone.Store(true)
+			r.ended = true
+		}
 		if c.srv.clients[c.id] == c { // else it was killed
 			c.srv.receivers[c] = r
 		}

@@ -341,6 +341,34 @@ func TestRedirectBroken(t *testing.T) {
 	}
 }
 
+// TestRedirectToLeaving: whoever has just ended and is still found gets no sender, which nobody would end.
+func TestRedirectToLeaving(t *testing.T) {
+	in := start(t)
+	in.conn().do("PING")
+	in.mu.Lock()
+	var c *client
+	for _, c = range in.clients {
+	}
+	in.mu.Unlock()
+	in.Kill(c.id)
+	eventually(t, "it has left", func() bool {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		return c.left
+	})
+	c.killed.Store(false) // as if its peer had hung up
+	in.mu.Lock()
+	in.clients[c.id] = c
+	in.mu.Unlock()
+	r := in.listen(c.id)
+	if !r.gone.Load() || r.sends.Load() {
+		t.Errorf("gone %t, sends %t", r.gone.Load(), r.sends.Load())
+	}
+	in.mu.Lock()
+	in.forget(c)
+	in.mu.Unlock()
+}
+
 // TestTrackingExpiryAndEviction: keys that go by themselves, or make room, are told of, also with NOLOOP.
 func TestTrackingExpiryAndEviction(t *testing.T) {
 	in := start(t, "--maxmemory-policy", "allkeys-random")
