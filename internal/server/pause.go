@@ -140,14 +140,13 @@ func (p *pauses) wait(c *client, mayWrite bool) *resp.Error {
 	p.queue = append(p.queue, w)
 	p.next()
 	p.mu.Unlock()
-	ctx, ready, ok := c.Block()
+	ctx, ready, ok := c.Park() // not Block: CLIENT UNBLOCK does not end a pause
 	if !ok {
 		p.done(w)
 		return errGone
 	}
-	c.mu.Lock()
-	c.unblock = nil // CLIENT UNBLOCK does not end a pause
-	c.mu.Unlock()
+	c.srv.stats.blocked.Add(1)
+	c.blocked.Store(true)
 	gone := false
 	select {
 	case <-w.turn:
@@ -155,6 +154,8 @@ func (p *pauses) wait(c *client, mayWrite bool) *resp.Error {
 		gone = true
 	}
 	ready()
+	c.blocked.Store(false)
+	c.srv.stats.blocked.Add(-1)
 	if gone {
 		p.done(w)
 		c.HangUp()
