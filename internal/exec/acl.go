@@ -129,7 +129,7 @@ func (s *Session) NoteRefusal(reason acl.Reason, object, username string) {
 
 // Permitted reports whether the session's user may run a command line, as
 // redis.acl_check_cmd asks; known is false if there is no such command.
-func (s *Session) Permitted(args [][]byte) (known, permitted bool) {
+func (s *Session) Permitted(args [][]byte) (permitted, known bool) {
 	spec := s.x.table.Lookup(args)
 	if spec == nil || len(spec.Sub) > 0 && len(args) > 1 {
 		return false, false
@@ -139,7 +139,7 @@ func (s *Session) Permitted(args [][]byte) (known, permitted bool) {
 		return true, true
 	}
 	reason, _ := id.user.Rights().Check(spec, args)
-	return true, reason == acl.Allowed
+	return reason == acl.Allowed, true
 }
 
 // ReadsEveryKey reports whether the session's user may run a command and read any

@@ -13,6 +13,7 @@ type nested struct {
 	options command.NestedOptions
 	run     *runningScript
 	w       *resp.Writer // of the replies to the script
+	readAt  int          // changes when its keys were last told of as read, -1: not yet
 
 	// What the session is to be again afterwards.
 	ctx   command.Ctx
@@ -30,7 +31,7 @@ func Nested(c *command.Ctx, o command.NestedOptions) command.Nested {
 		n = &nested{x: s.x, s: s, w: resp.NewWriter(2)}
 		s.nested = n
 	}
-	n.options, n.ctx, n.outer, n.db = o, s.ctx, s.W, s.db
+	n.options, n.ctx, n.outer, n.db, n.readAt = o, s.ctx, s.W, s.db, -1
 	s.Show(c.Args)
 	s.scripting = true
 	n.run = s.x.beginScript(o)
@@ -122,8 +123,7 @@ func (n *nested) refused(spec *command.Spec, args [][]byte) *resp.Error {
 
 // Permitted implements command.Nested.
 func (n *nested) Permitted(args [][]byte) (allowed, known bool) {
-	known, allowed = n.s.Permitted(args)
-	return allowed, known
+	return n.s.Permitted(args)
 }
 
 // Counted implements command.Nested.

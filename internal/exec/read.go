@@ -20,15 +20,20 @@ type Reader interface {
 func (s *Session) TellReads(r Reader) { s.reader = r }
 
 // tellRead tells of a command that has run. As in Redis a script reads the keys that it
-// was given, with the first command in it that only reads.
+// was given, with each command in it that only reads: again only if something has
+// changed since, or a script that loops would be told of without end.
 func (s *Session) tellRead(spec *command.Spec, args [][]byte) {
 	if spec.Category == command.CatScripting {
 		return
 	}
-	if s.scripting {
-		spec, args = s.nested.ctx.Spec, s.nested.ctx.Args
-	}
 	changes := s.tx.CountChanges()
+	if n := s.nested; s.scripting {
+		if n.readAt == changes {
+			return
+		}
+		n.readAt = changes
+		spec, args = n.ctx.Spec, n.ctx.Args
+	}
 	// What is no valid list of keys, its handler has answered.
 	_ = spec.EachKey(args, func(i int, _ command.KeyFlags) { s.reader.Read(args[i], changes) })
 }

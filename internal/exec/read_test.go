@@ -2,10 +2,13 @@ package exec
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 
 	"kevy/aof"
+	"kevy/internal/command"
+	"kevy/internal/command/all"
 )
 
 // readLog is a Reader that notes what it is told, and who could have come between.
@@ -90,5 +93,40 @@ func TestReads(t *testing.T) {
 	c.do("GET k")
 	if got := l.take(); len(got) > 0 {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestScriptReads: a script reads its own keys, whatever the commands in it name, and again only behind a change.
+func TestScriptReads(t *testing.T) {
+	r := newRig(t, aof.PolicyNo)
+	r.store.Set().SetTracked(true)
+	looper := &command.Spec{
+		Name: "looper", Arity: -3, Flags: command.NoScript | command.AllShards | command.MayReplicate, Category: command.CatScripting,
+		Keys: []command.KeySpec{command.Count(2, command.RW)},
+		Run: func(c *command.Ctx) {
+			n := Nested(c, command.NestedOptions{Name: "looper"})
+			defer n.End()
+			for range 3 {
+				for range 1000 {
+					n.Call([][]byte{[]byte("GET"), []byte("other")}, 2)
+				}
+				n.Call([][]byte{[]byte("INCR"), []byte("other")}, 2)
+			}
+			c.W.OK()
+		},
+	}
+	r.x = New(command.NewTable(all.Data(), Commands(), []*command.Spec{looper}), r.store, slog.New(slog.DiscardHandler), Refusals{})
+	c := r.conn()
+	l := &readLog{r: r}
+	c.es.TellReads(l)
+	c.do("looper x 2 k j")
+	if got, want := l.take(), []string{"k 0", "j 0", "k 1", "j 1", "k 2", "j 2", "committed"}; !slices.Equal(got, want) {
+		t.Errorf("%.20q, want %q", got, want)
+	}
+	for _, line := range []string{"MULTI", "looper x 1 k", "looper x 1 k", "EXEC"} {
+		c.do(line)
+	}
+	if got, want := l.take(), []string{"k 0", "k 1", "k 2", "k 3", "k 4", "k 5", "committed"}; !slices.Equal(got, want) {
+		t.Errorf("%.20q, want %q", got, want)
 	}
 }
