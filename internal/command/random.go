@@ -54,11 +54,26 @@ const MaxRepeatedBytes = 256 << 20
 // minReplyBytes is what the shortest element of such a reply takes.
 const minReplyBytes = len("$0\r\n\r\n")
 
+// outputLimited is a session whose connection has a limit for replies that wait.
+type outputLimited interface {
+	// EndOverLimit ends the connection if so many bytes are over its limit.
+	EndOverLimit(bytes int)
+}
+
+// tooLong replies in place of more than MaxRepeatedBytes. As in Redis who may not have so
+// much wait for him is cut off.
+func (c *Ctx) tooLong() {
+	if s, ok := c.Session.(outputLimited); ok {
+		s.EndOverLimit(MaxRepeatedBytes)
+	}
+	c.W.Error(ErrRange)
+}
+
 // Repeat replies with n elements: it calls head, which begins the aggregate, and
 // n times elem. A reply beyond MaxRepeatedBytes becomes ErrRange.
 func (c *Ctx) Repeat(n int64, head func(n int), elem func()) {
 	if n > int64(MaxRepeatedBytes/minReplyBytes) {
-		c.W.Error(ErrRange)
+		c.tooLong()
 		return
 	}
 	start := c.W.Len()
@@ -67,7 +82,7 @@ func (c *Ctx) Repeat(n int64, head func(n int), elem func()) {
 		elem()
 		if c.W.Len()-start > MaxRepeatedBytes {
 			c.W.Truncate(start)
-			c.W.Error(ErrRange)
+			c.tooLong()
 			return
 		}
 	}

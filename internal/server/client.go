@@ -23,6 +23,9 @@ const (
 	// flushBytes is how many bytes of replies are gathered before they are sent
 	// although more commands wait.
 	flushBytes = 64 << 10
+	// maxGatheredBytes is up to which hard limit of client-output-buffer-limit they are
+	// gathered until they pass it.
+	maxGatheredBytes = 1 << 20
 	// writeTimeout is how long a client may take none of what is sent to it. A
 	// write may fail earlier by a quarter, which saves setting a timer each time.
 	writeTimeout = 60 * time.Second
@@ -141,7 +144,7 @@ func (c *client) serve() {
 			if c.resumed != nil {
 				c.endResumed()
 			}
-			if c.w.Len() < flushBytes {
+			if c.w.Len() < flushBytes || c.gathers() {
 				continue
 			}
 		}
@@ -314,6 +317,21 @@ func (c *client) overHardLimit(bytes int) bool {
 	}
 	c.overOutputLimit(bytes)
 	return true
+}
+
+// EndOverLimit implements what package command asks of sessions.
+func (c *client) EndOverLimit(bytes int) {
+	if c.overHardLimit(bytes) {
+		c.kill()
+	}
+}
+
+// gathers reports whether the replies so far are to wait for those of the other commands
+// that came with theirs: where their limit is that low, it is the batch that is held to
+// it, as in Redis, however fast its client reads.
+func (c *client) gathers() bool {
+	limit := c.outputLimit().HardBytes
+	return limit > 0 && limit <= maxGatheredBytes && int64(c.w.Len()) <= limit
 }
 
 // send writes replies to the connection, within client-output-buffer-limit.

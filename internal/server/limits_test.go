@@ -273,3 +273,47 @@ func TestQueryBufferLimit(t *testing.T) {
 		c.ended()
 	}
 }
+
+// TestOutputLimitHoldsForABatch: a low limit is that of all replies of a batch, of which
+// then none comes; one that is just met lets all through.
+func TestOutputLimitHoldsForABatch(t *testing.T) {
+	in := start(t, "--client-output-buffer-limit", "normal 100000 0 0")
+	in.conn().expect("SETRANGE k 9999 x", ":10000")
+	batch := func(n int) [][]string {
+		var out [][]string
+		for range n {
+			out = append(out, []string{"GET", "k"})
+		}
+		return out
+	}
+	fits := 100_000 / (10_000 + len("$10000\r\n\r\n"))
+	if replies, err := in.conn().Pipeline(batch(fits)...); err != nil || len(replies) != fits {
+		t.Errorf("%d replies within the limit: %v, %d came", fits, err, len(replies))
+	}
+	if replies, err := in.conn().Pipeline(batch(fits + 1)...); err == nil || len(replies) > 0 {
+		t.Errorf("one more: %v, %d came", err, len(replies))
+	}
+	// What is gathered beyond a higher limit goes piece by piece, to who reads it.
+	if r, err := in.conn().Do("CONFIG", "SET", "client-output-buffer-limit", "normal 2000000 0 0"); err != nil || r.String() != "+OK" {
+		t.Fatal(r, err)
+	}
+	if replies, err := in.conn().Pipeline(batch(1000)...); err != nil || len(replies) != 1000 {
+		t.Errorf("1000 replies with a high limit: %v, %d came", err, len(replies))
+	}
+}
+
+// TestRepetitionsOverTheLimit: who asks for more repetitions than a reply may have is cut
+// off if he may not have so much wait for him.
+func TestRepetitionsOverTheLimit(t *testing.T) {
+	in := start(t)
+	c := in.conn()
+	c.expect("HSET h f v", ":1")
+	c.expect("HRANDFIELD h -999999999", "-ERR value is out of range")
+	if r, err := c.Do("CONFIG", "SET", "client-output-buffer-limit", "normal 1000000 0 0"); err != nil || r.String() != "+OK" {
+		t.Fatal(r, err)
+	}
+	if r, err := c.Do("HRANDFIELD", "h", "-999999999"); err == nil {
+		t.Errorf("it answers %v", r)
+	}
+	in.conn().expect("PING", "+PONG")
+}
