@@ -47,10 +47,9 @@ type cache struct {
 	scripts map[digest]*cached // guarded by mu
 	oldest  []*cached          // in the order of their coming; guarded by mu
 	bytes   int                // guarded by mu
-	max     int                // maxScripts, but in tests
 }
 
-func newCache() cache { return cache{scripts: make(map[digest]*cached), max: maxScripts} }
+func newCache() cache { return cache{scripts: make(map[digest]*cached)} }
 
 // get returns a script, nil if it is not there.
 func (c *cache) get(d digest) *cached {
@@ -69,7 +68,7 @@ func (c *cache) add(s *cached) {
 	c.scripts[s.digest] = s
 	c.oldest = append(c.oldest, s)
 	c.bytes += s.bytes
-	for len(c.oldest) > c.max || c.bytes > maxScriptsBytes && len(c.oldest) > 1 {
+	for len(c.oldest) > maxScripts || c.bytes > maxScriptsBytes && len(c.oldest) > 1 {
 		first := c.oldest[0]
 		c.oldest[0] = nil
 		c.oldest = c.oldest[1:]
