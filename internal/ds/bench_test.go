@@ -203,7 +203,7 @@ func BenchmarkList(b *testing.B) {
 			}
 			for b.Loop() {
 				l.PushBack(elem)
-				l.PopFront()
+				pop(l, 0)
 			}
 		})
 	}

@@ -217,20 +217,6 @@ func TestTooLongPanics(t *testing.T) {
 	tab.Resize(e, MaxValueBytes+1)
 }
 
-func TestAdoptReplaces(t *testing.T) {
-	from, to := NewTable(), NewTable()
-	from.Put([]byte("k"), []byte("moved"))
-	to.Put([]byte("k"), []byte("a longer value that is replaced"))
-	e := from.Delete([]byte("k"))
-	to.Adopt(e)
-	if got := to.Get([]byte("k")); got != e || string(got.Value()) != "moved" || to.Len() != 1 || to.bytes != e.bytes() {
-		t.Errorf("%q, %d entries, %d bytes", got.Value(), to.Len(), to.bytes)
-	}
-	if from.Len() != 0 || from.Delete([]byte("k")) != nil {
-		t.Error("still in the old table")
-	}
-}
-
 func TestEntryMemBytes(t *testing.T) {
 	tab := NewTable()
 	lim := DefaultLimits()

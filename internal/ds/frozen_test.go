@@ -18,7 +18,7 @@ type world struct {
 	lim    Limits
 	tables [2]*Table
 	model  [2]map[string]string
-	taken  []*Entry // deleted and not adopted
+	taken  []*Entry // deleted and not put back
 	texts  []string // of taken
 }
 
@@ -112,19 +112,15 @@ func (w *world) step(t *testing.T, keys int) {
 				t.Fatalf("a deleted entry has changed: %s, was %s", got, w.texts[n])
 			}
 			w.taken, w.texts = w.taken[:n], w.texts[:n]
-			tab.Adopt(e)
 			k = e.Key()
+			e = moved(tab, k, e)
 		}
 	case 15:
 		// As RENAME: the object goes to another key.
 		if d := tab.Delete(k); d != nil {
 			delete(model, string(k))
 			k = append([]byte("renamed "), k...)
-			if d.Object() != nil {
-				e = tab.PutObject(k, d.Object())
-			} else {
-				e, _ = tab.Put(k, d.Value())
-			}
+			e = moved(tab, k, d)
 		}
 	}
 	if e != nil {
@@ -416,4 +412,13 @@ func TestFreezeOfEmptyTable(t *testing.T) {
 		t.Error(err)
 	}
 	f.Release()
+}
+
+// moved puts what a deleted entry holds under a key.
+func moved(tab *Table, key []byte, from *Entry) *Entry {
+	if from.Object() != nil {
+		return tab.PutObject(key, from.Object())
+	}
+	e, _ := tab.Put(key, from.Value())
+	return e
 }

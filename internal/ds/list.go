@@ -156,31 +156,6 @@ func (l *List) PushBack(elem []byte) {
 	l.put(c, c.hi, elem)
 }
 
-// PopFront removes the first element and returns it; the bytes are the caller's.
-func (l *List) PopFront() (elem []byte, ok bool) {
-	if l.count == 0 {
-		return nil, false
-	}
-	c := l.chunks()[0]
-	elem, _ = c.next(c.lo)
-	elem = append([]byte{}, elem...)
-	l.removeFrom(0, 0, 1)
-	return elem, true
-}
-
-// PopBack removes the last element and returns it; the bytes are the caller's.
-func (l *List) PopBack() (elem []byte, ok bool) {
-	if l.count == 0 {
-		return nil, false
-	}
-	i := len(l.chunks()) - 1
-	c := l.chunks()[i]
-	elem, _ = c.next(c.prev(c.hi))
-	elem = append([]byte{}, elem...)
-	l.removeFrom(i, c.n-1, 1)
-	return elem, true
-}
-
 // locate returns the chunk that holds the i-th element, and the element's index in it. 0 <= i < Len.
 func (l *List) locate(i int) (at, in int) {
 	chunks := l.chunks()

@@ -80,7 +80,7 @@ func TestListRemoveEqualJoins(t *testing.T) {
 			t.Errorf("%d removed, %d elements and %d bytes left", got, l.Len(), l.bytes)
 		}
 		l.PushFront([]byte("again"))
-		if elem, ok := l.PopBack(); !ok || string(elem) != "again" {
+		if elem, ok := pop(l, -1); !ok || string(elem) != "again" {
 			t.Errorf("after that: %q, %v", elem, ok)
 		}
 	}

@@ -227,7 +227,7 @@ func (t *Table) Resize(e *Entry, n int) (*Entry, []byte) {
 }
 
 // Delete removes key and returns its entry, nil if there was none. The entry is the caller's: it can be read for as
-// long as it is kept, its object can be put elsewhere, and Adopt takes it back.
+// long as it is kept, and its object can be put elsewhere.
 func (t *Table) Delete(key []byte) *Entry {
 	h := hashOf(key)
 	s, e, i := t.locateOwned(h, key)
@@ -265,17 +265,6 @@ func (s *segment) dropEmpty() {
 		} else {
 			s = s.over
 		}
-	}
-}
-
-// Adopt puts an entry that Delete returned, of this table or of another one, under its key, in the place of what is
-// there. The entry belongs to the table from then on.
-func (t *Table) Adopt(e *Entry) {
-	h := hashOf(e.keyBytes())
-	if s, _, i := t.locateOwned(h, e.keyBytes()); i >= 0 {
-		t.replace(s, i, e)
-	} else {
-		t.insert(h, e)
 	}
 }
 
