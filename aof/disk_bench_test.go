@@ -28,24 +28,5 @@ func BenchmarkReadDisk(b *testing.B) {
 		b.Fatal(err)
 	}
 	l = benchLog(b, opt) // nothing of it is in memory
-	b.ReportAllocs()
-	ops := 0
-	for b.Loop() {
-		r, err := l.NewReader(1)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for {
-			s, ok, err := r.Next()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if !ok {
-				break
-			}
-			ops += s.Ops
-		}
-		r.Close()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(ops), "ns/read-op")
+	benchReads(b, l)
 }

@@ -576,16 +576,7 @@ func TestHoldsGiveWayOnAFullDisk(t *testing.T) {
 		if err := e.source.Holds().Set("far", all, e.source.Tail(all), 0); err != nil {
 			t.Fatal(err)
 		}
-		setMany(t, e, 2000, strings.Repeat("v", 50))
-		if err := e.Rewrite(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-		if err := e.source.Holds().Set("near", all, e.source.Tail(all), 0); err != nil {
-			t.Fatal(err)
-		}
-		fs.SetQuota(fs.Used() + 20<<10)
-		writeOnFullDisk(t, e)
+		fillDisk(t, e, fs)
 		for _, info := range e.source.Holds().List(-1) {
 			want := map[string]persist.Broken{"far": persist.BrokenDiskFull, "near": persist.NotBroken}[info.Name]
 			if info.Broken != want {
@@ -594,6 +585,23 @@ func TestHoldsGiveWayOnAFullDisk(t *testing.T) {
 		}
 		mustClose(t, e)
 	})
+}
+
+// fillDisk makes history that the base no longer needs, puts the hold "near" behind it
+// and writes until the disk is full.
+func fillDisk(t *testing.T, e *Engine, fs *vfs.Mem) {
+	t.Helper()
+	setMany(t, e, 2000, strings.Repeat("v", 50))
+	if err := e.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Second)
+	all := e.source.All()
+	if err := e.source.Holds().Set("near", all, e.source.Tail(all), 0); err != nil {
+		t.Fatal(err)
+	}
+	fs.SetQuota(fs.Used() + 20<<10)
+	writeOnFullDisk(t, e)
 }
 
 // What a snapshot keeps for readers that do not read gives way before any hold: its
@@ -614,16 +622,7 @@ func TestSnapshotsGiveWayOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		setMany(t, e, 2000, strings.Repeat("v", 50))
-		if err := e.Rewrite(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-		if err := e.source.Holds().Set("near", all, e.source.Tail(all), 0); err != nil {
-			t.Fatal(err)
-		}
-		fs.SetQuota(fs.Used() + 20<<10)
-		writeOnFullDisk(t, e)
+		fillDisk(t, e, fs)
 		if _, err := readOn(r); !errors.Is(err, feed.ErrSnapshotDiskFull) {
 			t.Errorf("the snapshot ends with %v", err)
 		}

@@ -303,13 +303,8 @@ func (u *unpacker) value() lua.LValue {
 			u.b = u.b[1:]
 			return lua.LNumber(int8(c))
 		case c&0xe0 == 0xa0:
-			n := int(c & 0x1f)
-			if !u.need(1 + n) {
-				return lua.LNil
-			}
-			s := u.b[1 : 1+n]
-			u.b = u.b[1+n:]
-			return lua.LString(s)
+			u.b = u.b[1:]
+			return u.text(int(c & 0x1f))
 		case c&0xf0 == 0x90:
 			u.b = u.b[1:]
 			return u.array(uint64(c & 15))
@@ -325,7 +320,15 @@ func (u *unpacker) value() lua.LValue {
 // string takes a string whose length stands in n bytes behind the first.
 func (u *unpacker) string(n int) lua.LValue {
 	length := int(u.number(n))
-	if u.fault != 0 || !u.need(length) {
+	if u.fault != 0 {
+		return lua.LNil
+	}
+	return u.text(length)
+}
+
+// text takes a string of so many bytes.
+func (u *unpacker) text(length int) lua.LValue {
+	if !u.need(length) {
 		return lua.LNil
 	}
 	s := u.b[:length]

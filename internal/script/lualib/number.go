@@ -167,21 +167,30 @@ func strtod(s string) (float64, int) {
 	if digits == 0 {
 		return 0, 0
 	}
-	if i < len(s) && s[i]|0x20 == 'e' {
-		j := i + 1
-		if j < len(s) && (s[j] == '+' || s[j] == '-') {
-			j++
-		}
-		if j < len(s) && isDigit(s[j]) {
-			for j < len(s) && isDigit(s[j]) {
-				j++
-			}
-			i = j
-		}
-	}
+	i = exponentEnd(s, i, 'e')
 	// Out of range is infinity or zero, as in C.
 	f, _ := strconv.ParseFloat(s[start:i], 64)
 	return f, i
+}
+
+// exponentEnd returns where the exponent ends that begins at i with a letter; i if there
+// is none.
+func exponentEnd(s string, i int, letter byte) int {
+	if i == len(s) || s[i]|0x20 != letter {
+		return i
+	}
+	j := i + 1
+	if j < len(s) && (s[j] == '+' || s[j] == '-') {
+		j++
+	}
+	digits := j
+	for j < len(s) && isDigit(s[j]) {
+		j++
+	}
+	if j == digits {
+		return i
+	}
+	return j
 }
 
 // strtodHex reads what follows "0x".
@@ -206,17 +215,8 @@ func strtodHex(s string) (float64, int) {
 	}
 	text := "0x" + s[:i]
 	exponent := "p0"
-	if i < len(s) && s[i]|0x20 == 'p' {
-		j := i + 1
-		if j < len(s) && (s[j] == '+' || s[j] == '-') {
-			j++
-		}
-		if j < len(s) && isDigit(s[j]) {
-			for j < len(s) && isDigit(s[j]) {
-				j++
-			}
-			exponent, i = s[i:j], j
-		}
+	if end := exponentEnd(s, i, 'p'); end > i {
+		exponent, i = s[i:end], end
 	}
 	f, _ := strconv.ParseFloat(text+exponent, 64)
 	return f, i
