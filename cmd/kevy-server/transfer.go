@@ -47,7 +47,13 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n%s", strings.TrimSpace(cmd.Long), cmd.UsageString())
 	})
 	cmd.DisableFlagsInUseLine = true
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args = func(cmd *cobra.Command, words []string) error {
+		if len(words) == 1 {
+			return nil
+		}
+		return seeHelp(cmd, fmt.Errorf("name one FILE, not %d", len(words)))
+	}
+	cmd.SetFlagErrorFunc(seeHelp)
 }
 
 // check refuses numbers that name no database.
