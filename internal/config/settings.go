@@ -51,11 +51,11 @@ func (c *Config) register() {
 	t.group = "TLS"
 	t.int(&c.TLSPort, "tls-port", 0, 0, 65535, "TCP port for TLS, on the addresses of bind. 0: none. CONFIG SET of any setting of this group reads the files anew; connections stay as they are.")
 	c.TLSCertFile.form, c.TLSKeyFile.form, c.TLSCACertFile.form, c.TLSCACertDir.form = "path", "path", "path", "path"
-	t.text(&c.TLSCertFile, "tls-cert-file", "", "The server's certificate, with those between it and the authority behind it, as PEM.")
-	t.text(&c.TLSKeyFile, "tls-key-file", "", "Its key, as PEM.")
+	t.text(&c.TLSCertFile, "tls-cert-file", "", "The server's certificate, with those between it and the authority behind it, as PEM; the path is relative to dir.")
+	t.text(&c.TLSKeyFile, "tls-key-file", "", "Its key, as PEM; relative to dir.")
 	t.text(&c.TLSKeyFilePass, "tls-key-file-pass", "", "Password of the key, if it is encrypted.")
-	t.text(&c.TLSCACertFile, "tls-ca-cert-file", "", "Certificates of the authorities whose clients are let in, as PEM.")
-	t.text(&c.TLSCACertDir, "tls-ca-cert-dir", "", "Directory of such files.")
+	t.text(&c.TLSCACertFile, "tls-ca-cert-file", "", "Certificates of the authorities whose clients are let in, as PEM; relative to dir.")
+	t.text(&c.TLSCACertDir, "tls-ca-cert-dir", "", "Directory of such files, relative to dir.")
 	enum(t, &c.TLSAuthClients, "tls-auth-clients", TLSClientsYes, []Choice[TLSClients]{
 		{"no", TLSClientsNo}, {"yes", TLSClientsYes}, {"optional", TLSClientsOptional},
 	}, "Whether clients must show a certificate of one of these authorities. optional: they may, and a wrong one is refused.")

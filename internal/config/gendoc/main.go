@@ -25,16 +25,17 @@ const preamble = `<!-- Written by "make generate" from internal/config; edit the
 
 # Settings
 
-    kevy-server [serve] [FILE] [-] [--name value …]…
+    kevy-server --port 7000 --appendfsync always
 
-Settings have the names, values and bounds of redis-server 7.0, and come, in this order, from a file in redis.conf
-syntax, from standard input (` + "`-`" + `), and from the command line; what comes later wins. A word directly after a
-` + "`--name`" + ` is its value, even if it begins with ` + "`--`" + `.
+` + "`kevy-server [serve] [FILE] [-] [--name value …]…`" + `: settings have the names, values and bounds of redis-server 7.0.
+They come, in this order, from a file in redis.conf syntax, from standard input (` + "`-`" + `), and from the command line; what
+comes later wins. A word directly after a ` + "`--name`" + ` is its value, even if it begins with ` + "`--`" + `.
 
 In a file each line is a name and its values. Values are quoted as in Redis: ` + "`\"…\"`" + ` knows ` + "`\\n \\r \\t \\b \\a \\xHH`" + `, ` + "`'…'`" + `
 knows ` + "`\\'`" + ` only, and a closing quote ends its word. A line that begins with ` + "`#`" + ` is a comment; one that ends in a
 comment is not. ` + "`include FILE`" + ` reads another file in its place; a relative name stands for a file in the working
-directory and a pattern may match none. A setting that is unknown, or has a value that is not allowed, stops the start.
+directory and a pattern may match none; as an option it is unknown. Lines ` + "`user name rule …`" + ` and ` + "`rename-command old new`" + ` may be there
+several times ([security.md](security.md)). A setting that is unknown, or has a value that is not allowed, stops the start.
 
 Bytes may have a unit: ` + "`k` `m` `g`" + ` for powers of 1000, ` + "`kb` `mb` `gb`" + ` for powers of 1024.
 
@@ -48,6 +49,13 @@ const withoutEffect = `
 These are understood so that an existing redis.conf and the CONFIG SET of clients work. They can be set and read, and
 change nothing; a start that moves one from its default says so in the log. Where the values are "only the
 default", anything else is refused, because to go on without it could surprise.
+`
+
+const tail = `
+## What this is not
+
+Not every setting of every Redis: those of Sentinel, of modules and of versions after 7.0 that are not above stop the start.
+CONFIG SET lasts until the server ends: CONFIG REWRITE keeps it, where the server was started with a FILE.
 `
 
 // render gives the whole document.
@@ -71,6 +79,7 @@ func render(settings []*config.Setting) []byte {
 		}
 		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", names(s), defaultOf(s), cell(s.Allowed()), running(s), cell(about(s)))
 	}
+	out.WriteString(tail)
 	return out.Bytes()
 }
 
