@@ -23,7 +23,7 @@ var notGenerated = map[string]string{
 	"SSUBSCRIBE":          "as SUBSCRIBE",
 	"CLIENT NO-TOUCH":     "redis-server 7.0 has none",
 	"COMMAND":             "describes all commands, and each server has others",
-	"CLIENT TRACKING":     "its messages come between the replies that are compared: TestTracking compares both",
+	"CLIENT TRACKING":     "its messages come between the replies that are compared: TestTrackers compares both",
 	"CLIENT CACHING":      "as CLIENT TRACKING",
 	"CLIENT TRACKINGINFO": "as CLIENT TRACKING",
 	"CLIENT GETREDIR":     "as CLIENT TRACKING",

@@ -35,9 +35,9 @@ func clientTracking(srv Server) *command.Spec {
 		Complexity: "O(1); O(N) for N prefixes. A write then costs O(L) for the prefixes' lengths L.",
 		Syntax:     "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
 		Summary:    "Says whether this connection is told when keys change that it has read.",
-		Differences: "With BCAST each commit is told by itself. A prefix has at most 1024 bytes, and a connection at most 65536 of them; where one of several " +
+		Differences: "With BCAST each commit is told by itself, and with NOLOOP not even what a script has changed. A prefix has at most 1024 bytes, and a connection at most 65536 of them; where one of several " +
 			"overlaps, none is taken. Keys that have been read are forgotten when the last connection ends its tracking. Their table has at most 512 MiB. " +
-			"A flush is null in the protocol of the connection that is told, not of the one that tracks.",
+			"What a transaction tells is decided by what is on at its end. A flush is null in the protocol of the connection that is told, not of the one that tracks.",
 		Run: func(c *command.Ctx) { runTracking(c, srv) },
 	}
 }
