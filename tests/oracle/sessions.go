@@ -35,7 +35,7 @@ type sessionSide struct {
 }
 
 // sessionTimeout is how long a reply may take.
-const sessionTimeout = 5 * time.Second
+const sessionTimeout = 10 * time.Second
 
 // sessionEvents are the keyspace events that those who listen hear.
 const sessionEvents = "KEA"
