@@ -318,18 +318,25 @@ func replyText(args [][]byte, r wire.Reply) string {
 func elements(r wire.Reply) []string {
 	out := []string{fmt.Sprint(len(r.Elems), " elements")}
 	for _, e := range r.Elems {
-		out = append(out, elementText(e))
+		out = appendLeaves(out, e)
 	}
 	return out
 }
 
-// elementText is an element of a transaction as it is compared: a list of texts in order, as it may be one of channels.
-func elementText(e wire.Reply) string {
+// appendLeaves adds what an element holds, with the same in it displaced. A list of texts is one, in order, as it may be
+// one of channels.
+func appendLeaves(out []string, e wire.Reply) []string {
 	notText := func(one wire.Reply) bool { return one.Kind != wire.Bulk }
-	if e.Kind != wire.Array || e.Nil || slices.ContainsFunc(e.Elems, notText) {
-		return e.String()
+	switch {
+	case isMessage(e) || e.Kind != wire.Array || e.Nil || len(e.Elems) == 0:
+		return append(out, e.String())
+	case !slices.ContainsFunc(e.Elems, notText):
+		return append(out, strings.Join(sortedElems(e, 1), ""))
 	}
-	return strings.Join(sortedElems(e, 1), "")
+	for _, one := range e.Elems {
+		out = appendLeaves(out, one)
+	}
+	return out
 }
 
 // arranged puts keyspace events first, then messages, then replies: what a connection publishes stands among its replies,
@@ -446,7 +453,7 @@ func (s *sessionSide) barrier(states []state, acting, at int, closed map[int]boo
 			case isMessage(r) || r.Kind != wire.Array || r.Nil:
 				s.got[i] = append(s.got[i], r.String())
 			case i == acting:
-				s.got[i] = append(s.got[i], elementText(r)) // one that messages have displaced
+				s.got[i] = appendLeaves(s.got[i], r) // one that messages have displaced
 			default:
 				s.got[i] = append(s.got[i], elements(r)...) // of who was served
 			}
