@@ -246,7 +246,7 @@ func (h *Hub) Hand(p *Publisher) {
 	h.mu.RUnlock()
 	clear(p.runs)
 	p.runs, p.bytes = p.runs[:0], 0
-	p.wake()
+	p.Wake()
 }
 
 const (
@@ -295,15 +295,8 @@ func (p *Publisher) gather(channel, payload []byte, lsn uint64) {
 // hand queues a run for the subscribers that its topic has, under Hub.mu.
 func (p *Publisher) hand(r *run) {
 	for _, sub := range r.topic.subscribers {
-		s := sub.subscriber
-		if s == p.Self {
-			continue
-		}
-		switch s.add(r.message, p) {
-		case queuedAsleep:
-			p.asleep = append(p.asleep, s)
-		case overLimit:
-			p.over = append(p.over, s)
+		if sub.subscriber != p.Self {
+			p.Queue(sub.subscriber, r.message)
 		}
 	}
 }
@@ -311,7 +304,7 @@ func (p *Publisher) hand(r *run) {
 // cutOff ends those who read too slowly, outside of all locks.
 func (p *Publisher) cutOff() {
 	for i, s := range p.over {
-		s.cut()
+		s.End()
 		p.over[i] = nil
 	}
 	p.over = p.over[:0]
@@ -326,7 +319,19 @@ func (p *Publisher) TakeSlow(dst []*Subscriber) []*Subscriber {
 	return dst
 }
 
-func (p *Publisher) wake() {
+// Queue queues a message for a subscriber, which sleeps on until Wake.
+func (p *Publisher) Queue(s *Subscriber, m *Message) {
+	switch s.add(m, p) {
+	case queuedAsleep:
+		p.asleep = append(p.asleep, s)
+	case overLimit:
+		p.over = append(p.over, s)
+	}
+}
+
+// Wake wakes those who have got something by Queue. Who has read too slowly is to be
+// ended: see TakeSlow.
+func (p *Publisher) Wake() {
 	for i, s := range p.asleep {
 		s.wakeUp()
 		p.asleep[i] = nil

@@ -6,8 +6,8 @@ import "strconv"
 // wait in a Subscriber's queue as messages of channels do, under the same bounds; no
 // subscription is needed for them.
 
-// InvalidationChannel is the channel that they come by in RESP2.
-const InvalidationChannel = "__redis__:invalidate"
+// invalidationChannel is the channel that they come by in RESP2.
+const invalidationChannel = "__redis__:invalidate"
 
 // The kinds of messages that no subscription brings.
 const (
@@ -23,7 +23,7 @@ func NewInvalidation(keys [][]byte, lsn uint64, asMessage bool) *Message {
 	const headers = 16
 	m := &Message{kind: invalidation, lsn: lsn}
 	if asMessage {
-		m.name = InvalidationChannel
+		m.name = invalidationChannel
 	}
 	if len(keys) == 0 {
 		return m
@@ -77,17 +77,3 @@ func appendLength(b []byte, kind byte, n int) []byte {
 	b = strconv.AppendInt(append(b, kind), int64(n), 10)
 	return append(b, "\r\n"...)
 }
-
-// Queue queues a message for a subscriber, which sleeps on until Wake.
-func (p *Publisher) Queue(s *Subscriber, m *Message) {
-	switch s.add(m, p) {
-	case queuedAsleep:
-		p.asleep = append(p.asleep, s)
-	case overLimit:
-		p.over = append(p.over, s)
-	}
-}
-
-// Wake wakes those who have got something by Queue. Who has read too slowly is to be
-// ended: see TakeSlow.
-func (p *Publisher) Wake() { p.wake() }

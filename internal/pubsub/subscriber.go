@@ -32,12 +32,12 @@ type Subscriber struct {
 	mu     sync.Mutex
 	queue  []*Message // guarded by mu
 	closed bool       // nothing is queued any more; guarded by mu
-	// held says that what stands in queue from free on must not be taken yet;
+	// held says that what stands in queue from free on must not be taken yet; both are
 	// guarded by mu.
 	held bool
 	free int
-	// woken says that wake was signalled since the last Take; waker, who is about to
-	// do it; guarded by mu.
+	// woken says that wake was signalled since the last Take; waker is who is about to
+	// do it, nil if nobody is. Both are guarded by mu.
 	woken bool
 	waker *Publisher
 	soft  time.Time // since when it is over SoftBytes, zero: it is not; guarded by mu
@@ -132,7 +132,7 @@ func (s *Subscriber) Overdue() {
 	}
 	s.mu.Unlock()
 	if over {
-		s.cut()
+		s.End()
 	}
 }
 
@@ -142,10 +142,9 @@ func (s *Subscriber) close() {
 	s.queue = nil
 }
 
-// End ends the connection, which TakeSlow has returned.
-func (s *Subscriber) End() { s.cut() }
-
-func (s *Subscriber) cut() { s.end(s.waiting.Load()) }
+// End ends the connection of one whose queue has passed its limit, as TakeSlow returns
+// them.
+func (s *Subscriber) End() { s.end(s.waiting.Load()) }
 
 // Close makes the subscriber take nothing any more.
 func (s *Subscriber) Close() {
