@@ -11,26 +11,6 @@ import (
 	"kevy/shard"
 )
 
-const fcallSyntax = "function numkeys [key [key ...]] [arg [arg ...]]"
-
-func (f *Family) fcall() *command.Spec {
-	return &command.Spec{
-		Name: "fcall", Arity: -3, Flags: evalFlags, Category: command.CatScripting, Keys: writerKeys(worstRW),
-		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.", Syntax: fcallSyntax,
-		Summary: "Runs a function of a library.", Differences: allShardsNote, WritesNothing: f.writesNothing,
-		Run: func(c *command.Ctx) { f.runFCall(c, false) },
-	}
-}
-
-func (f *Family) fcallRO() *command.Spec {
-	return &command.Spec{
-		Name: "fcall_ro", Arity: -3, Flags: readOnlyFlags, Category: command.CatScripting, Keys: readerKeys(),
-		Group: "scripting", Since: "7.0.0", Complexity: "Depends on the function that is executed.", Syntax: fcallSyntax,
-		Summary: "Runs a function that does not write.", Differences: allShardsNote,
-		Run: func(c *command.Ctx) { f.runFCall(c, true) },
-	}
-}
-
 // function is FUNCTION. What is changed is an op of the log: see shard.Library.
 func (f *Family) function() *command.Spec {
 	sub := func(name string, arity int, flags command.Flags, syntax, complexity, summary string, tips []string, run command.Handler) *command.Spec {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"kevy/internal/command"
 	"kevy/internal/op"
 	"kevy/internal/script/lualib"
 	"kevy/resp"
@@ -267,44 +266,3 @@ func (l *loader) Tick() error {
 }
 
 var errLoadTimeout = resp.Errorf("ERR", "FUNCTION LOAD timeout")
-
-// Counts returns how many libraries and functions there are.
-func (f *Family) Counts() (libs, functions int64) {
-	return f.libraryCount.Load(), f.functionCount.Load()
-}
-
-// LibraryBytes returns what the libraries take beside their code, which counts as
-// data.
-func (f *Family) LibraryBytes() int64 { return f.libraryBytes.Load() }
-
-// StateBytes returns what the states take in which scripts and functions run, while
-// nothing runs.
-func (f *Family) StateBytes() (scripts, functions int64) {
-	return f.evalBytes.Load(), f.functionsBytes.Load()
-}
-
-// CachedScripts returns how many scripts are known and the bytes that they take.
-func (f *Family) CachedScripts() (scripts, bytes int) { return f.cache.size() }
-
-func (f *Family) runFCall(c *command.Ctx, readOnly bool) {
-	fn := f.sync(c.Tx).find(c.Args[1])
-	if fn == nil {
-		c.W.Error(resp.Errorf("ERR", "Function not found"))
-		return
-	}
-	keys, args, err := keysAndArgs(c, errBadNumKeys)
-	if err != nil {
-		c.W.Error(err)
-		return
-	}
-	w := c.W
-	n, ok := f.start(c, fn.Name, true, fn.flags, readOnly)
-	if !ok {
-		return
-	}
-	defer n.End()
-	out := f.libraries.state.Call(fn.Function, keys, args, host{n, f.runner}, w)
-	n.Counted(out.Counted)
-}
-
-var errBadNumKeys = &resp.Error{Code: "ERR", Text: "Bad number of keys provided"}
