@@ -45,35 +45,6 @@ func (s *Server) openUsers(table *command.Table) error {
 	return err
 }
 
-// renameCommands gives the table the names that the settings ask for.
-func renameCommands(cfg *config.Config, table *command.Table) error {
-	for _, l := range cfg.Renames() {
-		if err := table.Rename(l.Words[0], l.Words[1]); err != nil {
-			return fmt.Errorf("%s: rename-command %.80q: %w", l.Origin, l.Words[0], err)
-		}
-	}
-	return nil
-}
-
-// RewriteConfig implements admin.Server. Users are in the file of settings where they
-// have none of their own.
-func (s *Server) RewriteConfig(all bool) error {
-	users := [][]string{}
-	if !s.HasUserFile() {
-		for _, u := range s.users.All() {
-			users = append(users, strings.Split(u.Line(), " ")[1:])
-		}
-	}
-	err := s.cfg.Rewrite(map[string][][]string{"user": users}, all)
-	switch {
-	case err == nil:
-		s.log.Info("the configuration file was rewritten", "file", s.cfg.File())
-	case !errors.Is(err, config.ErrNoFile):
-		s.log.Warn("the configuration file cannot be rewritten", "file", s.cfg.File(), "error", err)
-	}
-	return err
-}
-
 // Users implements the family of users.
 func (s *Server) Users() *acl.Users { return s.users }
 

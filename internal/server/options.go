@@ -2,8 +2,10 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"kevy/aof"
@@ -119,4 +121,33 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(func() error { return s.rebind(byTLS) }, &cfg.Bind, &cfg.TLSPort)
 	cfg.OnChange(s.rebindHTTP, &cfg.Bind, &cfg.HTTPPort, &cfg.HTTPTLSPort)
 	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands(), memory(), events())
+}
+
+// renameCommands gives the table the names that the settings ask for.
+func renameCommands(cfg *config.Config, table *command.Table) error {
+	for _, l := range cfg.Renames() {
+		if err := table.Rename(l.Words[0], l.Words[1]); err != nil {
+			return fmt.Errorf("%s: rename-command %.80q: %w", l.Origin, l.Words[0], err)
+		}
+	}
+	return nil
+}
+
+// RewriteConfig implements admin.Server. Users are in the file of settings where they
+// have none of their own.
+func (s *Server) RewriteConfig(all bool) error {
+	users := [][]string{}
+	if !s.HasUserFile() {
+		for _, u := range s.users.All() {
+			users = append(users, strings.Split(u.Line(), " ")[1:])
+		}
+	}
+	err := s.cfg.Rewrite(map[string][][]string{"user": users}, all)
+	switch {
+	case err == nil:
+		s.log.Info("the configuration file was rewritten", "file", s.cfg.File())
+	case !errors.Is(err, config.ErrNoFile):
+		s.log.Warn("the configuration file cannot be rewritten", "file", s.cfg.File(), "error", err)
+	}
+	return err
 }
