@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -9,6 +10,8 @@ const (
 	// maxSlowArgs and maxSlowArgBytes bound what an entry keeps of a command.
 	maxSlowArgs     = 32
 	maxSlowArgBytes = 128
+	// maxSlowNameBytes bounds the name of a client, which that gives itself.
+	maxSlowNameBytes = 4096
 )
 
 // SlowCommand is an entry of a SlowLog.
@@ -31,6 +34,9 @@ type SlowLog struct {
 // are more than most.
 func (l *SlowLog) Add(c SlowCommand, args [][]byte, most int) {
 	c.Args = shortArgs(args)
+	if len(c.Name) > maxSlowNameBytes {
+		c.Name = strings.Clone(c.Name[:maxSlowNameBytes])
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.ID = l.next
@@ -39,6 +45,7 @@ func (l *SlowLog) Add(c SlowCommand, args [][]byte, most int) {
 	l.trim(most)
 }
 
+// trim is Trim, under mu.
 func (l *SlowLog) trim(most int) {
 	over := len(l.entries) - most
 	if over <= 0 {

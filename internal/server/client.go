@@ -97,9 +97,9 @@ type client struct {
 	ending    atomic.Bool // nothing is pushed any more once writeTimeout has passed
 
 	mu      sync.Mutex
-	name    string      // guarded by mu
-	libName string      // guarded by mu
-	libVer  string      // guarded by mu
+	name    string // written by the owner, guarded by mu for others, as are these
+	libName string
+	libVer  string
 	state   clientState // written by the owner, guarded by mu for others
 	tracker *tracker    // nil: it was never asked to track keys; written by the owner, guarded by mu for others
 }

@@ -33,7 +33,7 @@ func (c *client) look() clientState {
 		buffer, st.queryBytes = c.r.MemBytes(), c.r.Unparsed()
 	}
 	st.queryFree = max(0, buffer-st.queryBytes)
-	st.totalBytes = buffer + st.replySize + st.multiBytes + c.es.WatchedBytes() + clientBytes
+	st.totalBytes = buffer + st.replySize + st.multiBytes + c.es.WatchedBytes() + clientBytes + len(c.name) + len(c.libName) + len(c.libVer)
 	if r := c.receiver.Load(); r != nil {
 		st.totalBytes += int(r.channels.SubscriptionBytes())
 	}
