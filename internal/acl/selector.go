@@ -34,10 +34,8 @@ func accessOf(f command.KeyFlags) (a access) {
 type keyPattern struct {
 	access access
 	text   string
-	// prefix is the text before its only special character, a * at the end; whole
-	// says that there is none.
-	prefix string
 	form   patternForm
+	prefix string // of prefixForm: the text before its *
 }
 
 type patternForm uint8

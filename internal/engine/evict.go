@@ -51,16 +51,17 @@ type evictor struct {
 	// was so before.
 	over, overTotal atomic.Int64
 
-	mu      sync.Mutex // of who evicts; before any shard
-	tx      *shard.Tx
-	rng     *rand.Rand
-	pool    []candidate // ascending by score
-	by      shard.EvictBy
-	choice  bool  // by and this are what pool and weights are of: MaxMemory.By and Volatile
-	weights []int // of each shard: keys that may go, as of when it was last looked at
-	total   int   // of weights
-	stale   int   // keys that went since weights were taken
-	held    [1]int
+	mu   sync.Mutex // of who evicts; before any shard
+	tx   *shard.Tx
+	rng  *rand.Rand
+	pool []candidate // ascending by score
+	by   shard.EvictBy
+	// volatile and by are what pool and weights are of: MaxMemory.Volatile and By.
+	volatile bool
+	weights  []int // of each shard: keys that may go, as of when it was last looked at
+	total    int   // of weights
+	stale    int   // keys that went since weights were taken
+	held     [1]int
 }
 
 // candidate is a key that may go; it may be gone, or changed, meanwhile.
@@ -194,8 +195,8 @@ func (e *Engine) evict(m MaxMemory, budget time.Duration) (end evictionEnd) {
 		return roomMade // writes are paused: nothing may go, as in Redis
 	}
 	v := &e.evictor
-	if v.by != m.By || v.choice != m.Volatile {
-		v.by, v.choice = m.By, m.Volatile
+	if v.by != m.By || v.volatile != m.Volatile {
+		v.by, v.volatile = m.By, m.Volatile
 		v.pool, v.stale = v.pool[:0], weightsFor
 	}
 	start := time.Now()

@@ -53,8 +53,9 @@ const (
 	maxQuickBytes = 4 << 10
 )
 
-// quickCommands are, beside those with the flag Fast, done within microseconds as
-// long as their arguments are short.
+// quickCommands returns, by command.Spec.Number, which commands are done within
+// microseconds as long as their arguments are short: those with the flag Fast that do
+// not wait or lock everything, and SET.
 func quickCommands(table *command.Table) []bool {
 	quick := make([]bool, table.Len())
 	mark := func(s *command.Spec) {

@@ -57,7 +57,7 @@ func (l *Events) Add(name string, unixSeconds, ms int64) {
 	e.Samples = append(e.Samples, Sample{unixSeconds, ms})
 }
 
-// All returns every event by name.
+// All returns every event, in the order of their names.
 func (l *Events) All() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,10 +30,9 @@ type tracking struct {
 	trackers map[*tracker]struct{}
 	// prefixes are those of BCAST with who has them; guarded by mu.
 	prefixes map[string]map[*tracker]struct{}
-	// lengths are how many prefixes have a length, of those that there are; guarded by
-	// mu.
+	// lengths are how many of prefixes have each length; guarded by mu.
 	lengths [connection.MaxPrefixBytes + 1]int
-	longest int // that length, or more; guarded by mu
+	longest int // no prefix is longer; guarded by mu
 
 	counted int64     // bytes of the table that count against maxmemory; for the housekeeping
 	tellers sync.Pool // of *teller
@@ -68,7 +67,7 @@ type tracker struct {
 	told    bool // its command has told others of something
 	reads   []trackedRead
 	pending []*pubsub.Message // to be sent behind the reply of the command that runs
-	// prefixes are in order; bytes is what they occupy.
+	// prefixes are in order; prefixBytes is what they occupy.
 	prefixes    []string
 	prefixBytes int
 }
@@ -269,7 +268,7 @@ func (w *tracker) describe(cl *connection.Client) {
 	}
 }
 
-// ended reports whether the connection has ended, or tracks nothing.
+// ended reports whether the connection has ended.
 func (w *tracker) ended() bool { return w.mode.Load()&trackerEnded != 0 }
 
 // hold keeps back what it is told until the replies so far are sent, and that to come.
