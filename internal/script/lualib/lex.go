@@ -218,17 +218,17 @@ func (x *lexer) scan() lexeme {
 		case c == '"' || c == '\'':
 			return x.shortText(c)
 		case c == '.':
-			start := x.pos
 			x.pos++
-			switch {
-			case x.skip(".") && x.skip("."):
-				return lexeme{kind: tkDots}
-			case x.pos > start+1:
+			if x.skip(".") {
+				if x.skip(".") {
+					return lexeme{kind: tkDots}
+				}
 				return lexeme{kind: tkConcat}
-			case !isDigit(x.at(0)):
+			}
+			if !isDigit(x.at(0)) {
 				return lexeme{kind: '.'}
 			}
-			x.pos = start
+			x.pos--
 			return x.number()
 		case isSpace(c):
 			x.pos++
