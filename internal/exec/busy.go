@@ -140,8 +140,16 @@ var (
 // RefuseBusy answers while a script has run for too long: only commands that are
 // AllowBusy go on.
 func RefuseBusy(s *Session, spec *command.Spec, _ [][]byte) *resp.Error {
-	if spec.Flags&command.AllowBusy == 0 && s.x.store.Set().Yielded() {
-		return s.x.busy()
+	if spec.Flags&command.AllowBusy == 0 {
+		return s.x.Busy()
+	}
+	return nil
+}
+
+// Busy returns what is answered while a script has run for too long, nil if none has.
+func (x *Executor) Busy() *resp.Error {
+	if x.store.Set().Yielded() {
+		return x.busy()
 	}
 	return nil
 }
@@ -153,6 +161,8 @@ func (x *Executor) KillScript(function bool) *resp.Error {
 	switch {
 	case r == nil:
 		return errNotBusy
+	case r.wrote():
+		return errUnkillable
 	case r.function != function:
 		return x.busy()
 	case !r.state.CompareAndSwap(scriptReads, scriptKilled) && r.wrote():

@@ -48,6 +48,9 @@ func (r scriptRunner) LogScript(level int, text string) {
 // LetScriptsDebug implements admin.Server.
 func (s *Server) LetScriptsDebug(let bool) { s.exec.LetScriptsDebug(let) }
 
+// Busy implements admin.Server.
+func (s *Server) Busy() *resp.Error { return s.exec.Busy() }
+
 // openScripts loads the libraries of functions that the store holds.
 func (s *Server) openScripts() {
 	set := s.store.Set()

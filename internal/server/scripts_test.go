@@ -58,6 +58,7 @@ func TestBusy(t *testing.T) {
 	late.expect("GET k", busyScript)
 	late.expect("EXEC", "-EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 	late.expect("FUNCTION KILL", busyScript)
+	late.expect("SHUTDOWN", busyScript)
 	late.expect("SCRIPT KILL", "+OK")
 	if r := script.read().String(); !strings.HasPrefix(r, "-ERR Script killed by user with SCRIPT KILL.") {
 		t.Errorf("the script ends with %s", r)
@@ -95,6 +96,15 @@ func TestUnkillable(t *testing.T) {
 	if r := c.do("SCRIPT KILL").String(); !strings.HasPrefix(r, "-UNKILLABLE ") {
 		t.Errorf("killing it is answered %s", r)
 	}
+	if r := c.do("FUNCTION KILL").String(); !strings.HasPrefix(r, "-UNKILLABLE ") {
+		t.Errorf("killing it as a function is answered %s", r)
+	}
+	// Only who says so may lose what it has written.
+	for _, line := range []string{"SHUTDOWN", "SHUTDOWN SAVE", "SHUTDOWN NOW FORCE"} {
+		c.expect(line, busyScript)
+	}
+	c.expect("SHUTDOWN ABORT", "-ERR No shutdown in progress.")
+	c.expect("SHUTDOWN SAVE NOSAVE", "-ERR syntax error")
 	c.sendAll("SHUTDOWN", "NOSAVE")
 	in.wait()
 	c = start(t, "--dir", dir, "--appendonly", "yes").conn()

@@ -6,6 +6,7 @@ import (
 	"kevy/internal/command"
 	"kevy/internal/config"
 	"kevy/internal/metrics"
+	"kevy/resp"
 )
 
 // Server is what these commands need of the server.
@@ -21,6 +22,9 @@ type Server interface {
 	ResetStats()
 	// Shutdown begins a clean close.
 	Shutdown()
+	// Busy returns what is answered while a script has run for too long, nil if none
+	// has.
+	Busy() *resp.Error
 	// Rewrite starts a rewrite of the log in the background.
 	Rewrite() error
 	// Reload reads the keyspace back from the log, which is rewritten first if save

@@ -11,9 +11,13 @@ func shutdown(srv Server) *command.Spec {
 		Syntax:      "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 		Flags:       command.Admin | command.NoScript | command.Loading | command.Stale | command.NoMulti | command.AllowBusy | command.Unlocked,
 		Summary:     "Stops the server after everything is on disk.",
-		Differences: "SAVE, NOSAVE, NOW and FORCE make no difference: the log is always closed whole. No shutdown waits, so there is none to ABORT.",
+		Differences: "SAVE, NOW and FORCE make no difference, and NOSAVE only while a script takes long, which then ends: the log is always closed whole. No shutdown waits, so there is none to ABORT.",
 		Run: func(c *command.Ctx) {
-			abort, err := parseShutdown(c)
+			abort, noSave, err := parseShutdown(c)
+			if err == nil && !abort && !noSave {
+				// What a script has written by now would be lost.
+				err = srv.Busy()
+			}
 			switch {
 			case err != nil:
 				c.W.Error(err)
@@ -28,8 +32,8 @@ func shutdown(srv Server) *command.Spec {
 	}
 }
 
-func parseShutdown(c *command.Ctx) (abort bool, _ *resp.Error) {
-	save, noSave, other := false, false, false
+func parseShutdown(c *command.Ctx) (abort, noSave bool, _ *resp.Error) {
+	save, other := false, false
 	for _, arg := range c.Args[1:] {
 		switch {
 		case command.EqualFold(arg, "SAVE"):
@@ -41,11 +45,11 @@ func parseShutdown(c *command.Ctx) (abort bool, _ *resp.Error) {
 		case command.EqualFold(arg, "ABORT"):
 			abort = true
 		default:
-			return false, command.ErrSyntax
+			return false, false, command.ErrSyntax
 		}
 	}
 	if save && noSave || abort && (save || noSave || other) {
-		return false, command.ErrSyntax
+		return false, false, command.ErrSyntax
 	}
-	return abort, nil
+	return abort, noSave, nil
 }
