@@ -7,7 +7,7 @@ import (
 )
 
 // LibraryName returns the name of a library of functions, which stands in the
-// first line of its code: #!lua name=mylib. It points into code.
+// first line of its code: #!lua name=mylib.
 func LibraryName(code []byte) ([]byte, error) {
 	line, _, ok := bytes.Cut(code, []byte("\n"))
 	if !ok || !bytes.HasPrefix(line, []byte("#!")) {
