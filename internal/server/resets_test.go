@@ -78,7 +78,7 @@ func TestResetStatIsRedis(t *testing.T) {
 		}
 	}
 	t.Logf("%d fields are put back, %d are not", reset, kept)
-	if reset < 6 || kept < 10 {
+	if reset < 6 || kept < 7 {
 		t.Errorf("%d fields are put back in redis-server, %d are not", reset, kept)
 	}
 }
