@@ -31,18 +31,19 @@ type Server struct {
 	store *engine.Engine
 	exec  *exec.Executor
 
-	started    time.Time
-	startBytes int64 // see startBytes
-	runID      string
-	replID     atomic.Pointer[string]
-	nextID     atomic.Uint64
-	stats      stats
-	shutdown   chan struct{} // closed by SHUTDOWN
-	stopOnce   sync.Once
-	ports      ports
-	tls        atomic.Pointer[tls.Config] // nil: nothing is served over TLS
-	handshakes handshakes
-	web        web
+	started     time.Time
+	startBytes  int64 // see startBytes
+	runID       string
+	replID      atomic.Pointer[string]
+	nextID      atomic.Uint64
+	stats       stats
+	shutdown    chan struct{} // closed by SHUTDOWN
+	portsClosed chan struct{} // closed once nobody can connect any more
+	stopOnce    sync.Once
+	ports       ports
+	tls         atomic.Pointer[tls.Config] // nil: nothing is served over TLS
+	handshakes  handshakes
+	web         web
 	// subscribers are the readers that follow a stream, by whatever way.
 	subscribers changes.Subscribers
 	hub         *pubsub.Hub
@@ -130,7 +131,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, ready func(a
 func newServer(cfg *config.Config, log *slog.Logger, store *engine.Engine) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: log, store: store, started: time.Now(), startBytes: startBytes(), runID: newRunID(),
-		shutdown: make(chan struct{}), clients: make(map[uint64]*client), receivers: make(map[*client]*receiver), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
+		shutdown: make(chan struct{}), portsClosed: make(chan struct{}), clients: make(map[uint64]*client), receivers: make(map[*client]*receiver), ports: ports{failed: make(chan error, 1)}, handshakes: newHandshakes(maxHandshakes),
 		writeTimeout: writeTimeout, hub: pubsub.NewHub(),
 	}
 	s.ends, s.end = context.WithCancel(context.Background())
@@ -190,8 +191,12 @@ func (s *Server) serve(ctx context.Context, listeners entrances, ready func(addr
 	return err
 }
 
-// Shutdown makes serve return; Run closes the store then.
-func (s *Server) Shutdown() { s.stopOnce.Do(func() { close(s.shutdown) }) }
+// Shutdown makes serve return; Run closes the store then. Nobody can connect any more
+// once it returns.
+func (s *Server) Shutdown() {
+	s.stopOnce.Do(func() { close(s.shutdown) })
+	<-s.portsClosed
+}
 
 // stop closes the listeners and every connection and waits for their ends.
 func (s *Server) stop() {
@@ -200,6 +205,7 @@ func (s *Server) stop() {
 	for w := range ways {
 		s.closePorts(w)
 	}
+	close(s.portsClosed)
 	s.closeHTTP()
 	s.mu.Lock()
 	s.closed = true
