@@ -20,6 +20,9 @@ import (
 
 // listenAll opens everything that the settings name.
 func listenAll(cfg *config.Config) (e entrances, err error) {
+	if port := cfg.Port.Load(); port != 0 && port == cfg.TLSPort.Load() {
+		return e, fmt.Errorf("port and tls-port are both %d: choose two, or turn one off with --port 0", port)
+	}
 	for w := range ways {
 		if e[w], err = listenBy(cfg, w, cfg.Bind.Load(), portOf(cfg, w)); err != nil {
 			e.close()
@@ -50,7 +53,10 @@ func listenBy(cfg *config.Config, w way, bind []string, port int64) ([]net.Liste
 	switch {
 	case w == byUnix && cfg.UnixSocket.Load() != "":
 		ln, err := listenUnix(cfg)
-		return []net.Listener{ln}, err
+		if err != nil {
+			return nil, err
+		}
+		return []net.Listener{ln}, nil
 	case w == byUnix, port == noPort:
 		return nil, nil
 	case w == byTLS:
@@ -86,6 +92,9 @@ func listenAs(bind []string, port int64, backlog int, change string) (out []net.
 		case errors.Is(err, syscall.EADDRINUSE):
 			closeAll(out)
 			return nil, fmt.Errorf("address %s is taken by another program: stop that one, or choose another with %s", addr, change)
+		case errors.Is(err, syscall.EACCES):
+			closeAll(out)
+			return nil, fmt.Errorf("cannot listen on %s: %w: ports below 1024 need root, or CAP_NET_BIND_SERVICE; choose another with %s", addr, err, change)
 		default:
 			closeAll(out)
 			return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)

@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"kevy/internal/config"
 )
 
 func TestListen(t *testing.T) {
@@ -98,4 +100,15 @@ func TestRebind(t *testing.T) {
 	in.addr = "127.0.0.2:" + port
 	in.conn().expect("PING", "+PONG")
 	c.expect("PING", "+PONG")
+}
+
+// TestOnePortTwice: a port is for one way only, and what is wrong is said.
+func TestOnePortTwice(t *testing.T) {
+	cfg, err := config.Load([]string{"--dir", t.TempDir(), "--port", "7", "--tls-port", "7"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := listenAll(cfg); err == nil || err.Error() != "port and tls-port are both 7: choose two, or turn one off with --port 0" {
+		t.Errorf("%v, %v", all, err)
+	}
 }

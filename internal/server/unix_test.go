@@ -75,12 +75,12 @@ func TestUnixSocketIsTaken(t *testing.T) {
 		file: "no socket: name another", live: "taken by another program", filepath.Join(dir, "no", "where"): "no such file",
 		filepath.Join(dir, strings.Repeat("long", 40)): "cannot listen on the unixsocket",
 	} {
-		cfg, err := config.Load([]string{"--dir", dir, "--unixsocket", path}, nil)
+		cfg, err := config.Load([]string{"--dir", dir, "--port", "0", "--unixsocket", path}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ln, err := listenUnix(cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", path, ln, err)
+		if all, err := listenAll(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", path, all, err)
 		}
 	}
 	for _, path := range []string{file, live} {
