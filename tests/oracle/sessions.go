@@ -439,7 +439,7 @@ func (s *sessionSide) barrier(states []state, acting, at int, closed map[int]boo
 			r, err := s.conns[i].ReadReply()
 			if err != nil {
 				if kindOf(err) != closedKind {
-					return fmt.Errorf("C%d: %w, after %q", i+1, err, s.got[i])
+					return fmt.Errorf("session C%d: %w, after %q", i+1, err, s.got[i])
 				}
 				closed[i] = true
 				s.got[i] = append(s.got[i], "<closed>")
@@ -486,7 +486,7 @@ func (p *Sessions) drainBlocked() error {
 			p.server.conns[i].SetReadDeadline(time.Now().Add(replyTimeout))
 			got, err := p.server.conns[i].ReadReply()
 			if err != nil {
-				return fmt.Errorf("C%d has no %s: %w", i+1, want, err)
+				return fmt.Errorf("session C%d has no %s: %w", i+1, want, err)
 			}
 			p.server.got[i] = append(p.server.got[i], got.String())
 		}
