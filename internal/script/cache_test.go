@@ -50,6 +50,40 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// TestCacheKeeps: what runs again and again stays, and what SCRIPT LOAD has made known,
+// whatever else comes and goes; where there is nothing else, that goes too.
+func TestCacheKeeps(t *testing.T) {
+	c := newCache()
+	hot, loaded := scriptNo(-1, 10), scriptNo(-2, 10)
+	loaded.loaded.Store(true)
+	c.add(hot)
+	c.add(loaded)
+	for i := range 3 * maxScripts {
+		c.add(scriptNo(i, 10))
+		if i%1000 == 0 && c.get(hot.digest) == nil {
+			t.Fatalf("a script that runs often is gone after %d others", i)
+		}
+	}
+	if n, bytes := c.size(); n != maxScripts || bytes != 10*maxScripts {
+		t.Errorf("%d scripts of %d bytes", n, bytes)
+	}
+	if c.get(loaded.digest) == nil {
+		t.Error("a script of SCRIPT LOAD is gone")
+	}
+	for i := range maxScripts {
+		s := scriptNo(-10-i, 10)
+		s.loaded.Store(true)
+		c.add(s)
+	}
+	if n, _ := c.size(); n != maxScripts {
+		t.Errorf("%d scripts", n)
+	}
+	c.flush()
+	if n, bytes := c.size(); n != 0 || bytes != 0 || c.oldest != nil || c.kept != nil {
+		t.Errorf("%d scripts of %d bytes after a flush", n, bytes)
+	}
+}
+
 // TestScriptsAreCountedAsTheyWeigh: what the bound counts is about what the compiled
 // scripts take, small ones and large ones.
 func TestScriptsAreCountedAsTheyWeigh(t *testing.T) {

@@ -89,7 +89,7 @@ func (f *Family) runEval(c *command.Ctx, readOnly bool) {
 		c.W.Error(err)
 		return
 	}
-	s, err := f.load(c.Args[1])
+	s, err := f.load(c.Args[1], false)
 	if err != nil {
 		c.W.Error(err)
 		return
@@ -118,10 +118,13 @@ func (f *Family) runEvalSHA(c *command.Ctx, readOnly bool) {
 	f.run(c, s, keys, args, readOnly)
 }
 
-// load returns a script, compiled and in the cache.
-func (f *Family) load(source []byte) (*cached, *resp.Error) {
+// load returns a script, compiled and in the cache, and says whether SCRIPT LOAD did it.
+func (f *Family) load(source []byte, keep bool) (*cached, *resp.Error) {
 	d := digest(sha1.Sum(source))
 	if s := f.cache.get(d); s != nil {
+		if keep {
+			s.loaded.Store(true)
+		}
 		return s, nil
 	}
 	flags, body, err := shebang(source)
@@ -133,6 +136,7 @@ func (f *Family) load(source []byte) (*cached, *resp.Error) {
 		return nil, resp.Errorf("ERR", "Error compiling script (new function): %v", failed)
 	}
 	s := &cached{digest: d, name: d.String(), flags: flags, program: program, bytes: scriptBytes + program.Bytes()}
+	s.loaded.Store(keep)
 	f.cache.add(s)
 	return s, nil
 }

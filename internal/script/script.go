@@ -91,7 +91,7 @@ func (f *Family) runScriptKill(c *command.Ctx) {
 }
 
 func (f *Family) runScriptLoad(c *command.Ctx) {
-	s, err := f.load(c.Args[2])
+	s, err := f.load(c.Args[2], true)
 	if err != nil {
 		c.W.Error(err)
 		return
