@@ -38,6 +38,7 @@ func (s *Server) startCron() (stop func()) {
 			s.events.endSlow()
 			procs.look(now)
 			s.countQueued()
+			s.tracking.trim(trimmedInTurn, 0)
 			s.tracking.countMemory()
 			beds.send(now)
 			if now-slow < cronSlow {

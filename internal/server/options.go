@@ -113,7 +113,7 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(func() error { s.users.SetPassword(cfg.RequirePass.Load()); return nil }, &cfg.RequirePass)
 	events := func() error { s.store.Set().SetEvents(eventClasses(cfg.NotifyKeyspaceEvents.Load())); return nil }
 	cfg.OnChange(events, &cfg.NotifyKeyspaceEvents)
-	cfg.OnChange(func() error { s.tracking.trim(); return nil }, &cfg.TrackingTableMaxKeys)
+	cfg.OnChange(func() error { s.tracking.trim(trimmedInTurn, 0); return nil }, &cfg.TrackingTableMaxKeys)
 	cfg.OnChange(s.checkMaxClients, &cfg.MaxClients)
 	cfg.OnChange(s.loadTLS, &cfg.TLSPort, &cfg.HTTPTLSPort, &cfg.TLSCertFile, &cfg.TLSKeyFile, &cfg.TLSKeyFilePass, &cfg.TLSCACertFile,
 		&cfg.TLSCACertDir, &cfg.TLSAuthClients, &cfg.TLSProtocols, &cfg.TLSCiphers, &cfg.TLSCipherSuites, &cfg.TLSSessionCaching)

@@ -318,13 +318,13 @@ func (w *tracker) Committed() {
 	}
 	w.holdForReply()
 	t := w.c.srv.tracking
+	keys, bytes := len(w.reads), 0
 	for i := range w.reads {
 		t.table.add(w.reads[i].key, w)
+		bytes += trackedKeyBytes + trackedItemBytes + len(w.reads[i].key)
 	}
 	w.forgetReads()
-	if t.table.over() {
-		t.trim()
-	}
+	t.trim(keys+trimmedKeys, bytes)
 }
 
 func (w *tracker) forgetReads() {
@@ -498,15 +498,30 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// trim forgets keys until the table is within its bounds, and tells those who may have
-// them.
-func (t *tracking) trim() {
+const (
+	// trimmedKeys is how many keys a reader removes beyond those that it has entered: it
+	// holds the locks of its shards.
+	trimmedKeys = 100
+	// trimmedInTurn is how many the housekeeping removes in a turn, which holds none.
+	trimmedInTurn = 10_000
+)
+
+// trim forgets keys until the table is within its bounds, or until as many keys and as
+// many bytes are gone as it is given, and tells those who may have them. Readers keep a
+// full table within its bounds, as each makes the room that it takes; after the bound was
+// lowered they and the housekeeping bring it there by and by.
+func (t *tracking) trim(keys, bytes int) {
+	if !t.table.over() {
+		return
+	}
 	e := t.teller(0)
-	for t.table.over() {
+	for (keys > 0 || bytes > 0) && t.table.over() {
 		key, in, ok := t.table.takeAny(rand.Uint64())
 		if !ok {
 			break
 		}
+		keys--
+		bytes -= trackedKeyBytes + in.len()*trackedItemBytes + len(key)
 		e.key[0] = key
 		l := letter{keys: e.key[:]}
 		in.each(func(w *tracker) {

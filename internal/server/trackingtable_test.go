@@ -119,6 +119,41 @@ func TestTrackingTableBytes(t *testing.T) {
 	eventually(t, "it counts no more", func() bool { return in.store.Outside().Load()-before < most/2 })
 }
 
+// TestTrackingTableTrim: after the bound was lowered nobody removes all that is too much at once, however long the keys
+// are; the housekeeping goes on until the table is within it.
+func TestTrackingTableTrim(t *testing.T) {
+	in := start(t)
+	c := in.conn().proto("3")
+	c.expect("CLIENT TRACKING ON", "+OK")
+	in.cronPaused.Store(true)
+	time.Sleep(2 * cronEvery) // it may have begun a turn
+	table, w := in.tracking.table, &tracker{}
+	const keys = 3 * trimmedInTurn
+	for i := range keys {
+		table.add([]byte(strconv.Itoa(i)), w)
+	}
+	left := func(most, least int64) {
+		t.Helper()
+		if n, _ := table.size(); n > most || n < least {
+			t.Fatalf("%d keys are left, want %d to %d", n, least, most)
+		}
+	}
+	c.expect("CONFIG SET tracking-table-max-keys 1", "+OK")
+	left(keys-trimmedInTurn, keys-trimmedInTurn)
+	c.sendAll("GET", "k")
+	for c.message().Kind == '>' {
+	}
+	left(keys-trimmedInTurn-trimmedKeys, keys-trimmedInTurn-trimmedKeys-1)
+	n, _ := table.size()
+	long := strings.Repeat("k", 100*(trackedKeyBytes+trackedItemBytes))
+	c.sendAll("GET", long)
+	for c.message().Kind == '>' {
+	}
+	left(n-trimmedKeys, n-2*trimmedKeys)
+	in.cronPaused.Store(false)
+	eventually(t, "the table is within its bound", func() bool { n, _ := table.size(); return n <= 1 })
+}
+
 // infoInt2 is infoInt of stats on a connection that is told of keys, which it counts.
 func (c *conn) infoInt2(name string, told *int) int64 {
 	c.t.Helper()
