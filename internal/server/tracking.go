@@ -38,26 +38,14 @@ type tracking struct {
 	tellers sync.Pool // of *teller
 }
 
-// The states of a tracker.
-const (
-	tracks uint32 = 1 << iota
-	tracksPrefixes
-	tracksIfAsked // OPTIN
-	tracksUnlessAsked
-	tracksNoOwn    // NOLOOP
-	redirectBroken // an invalidation could not be sent
-	trackerEnded   // its connection has
-)
-
 // prefixBytes is about what a prefix occupies beside its bytes, which are kept twice.
 const prefixBytes = 144
 
 // tracker is one connection's tracking, from its first CLIENT TRACKING on. The table
 // refers to it, even when the connection has ended.
 type tracker struct {
-	mode     atomic.Uint32
-	redirect atomic.Uint64            // a connection's id; 0: none
-	self, to atomic.Pointer[receiver] // who gets what is told; nil once the connection has ended
+	terms atomic.Pointer[terms]    // nil: it does not track
+	self  atomic.Pointer[receiver] // nil once the connection has ended
 
 	// The rest is for the connection's goroutine, or who serves its command while that
 	// waits.
@@ -71,6 +59,21 @@ type tracker struct {
 	prefixes    []string
 	prefixBytes int
 }
+
+// terms are what CLIENT TRACKING has asked for last: who is told of something sees all of
+// one call. All but broken is constant.
+type terms struct {
+	to             *receiver   // who gets what is told
+	redirect       uint64      // a connection's id; 0: none
+	prefixes       bool        // BCAST
+	ifAsked        bool        // OPTIN
+	unlessAsked    bool        // OPTOUT
+	noOwn          bool        // NOLOOP
+	redirectBroken atomic.Bool // an invalidation could not be sent
+}
+
+// readKeys reports whether the keys that were read are told.
+func (s *terms) readKeys() bool { return s != nil && !s.prefixes }
 
 // trackedRead is a key that a command has read when so many changes were noted.
 type trackedRead struct {
@@ -159,18 +162,7 @@ func (c *client) Track(o connection.TrackingOptions) {
 	if o.Redirect != 0 && o.Redirect != c.id {
 		to = c.srv.listen(o.Redirect)
 	}
-	w.to.Store(to)
-	w.redirect.Store(o.Redirect)
-	mode := tracks
-	for _, one := range []struct {
-		on   bool
-		mode uint32
-	}{{o.BCast, tracksPrefixes}, {o.OptIn, tracksIfAsked}, {o.OptOut, tracksUnlessAsked}, {o.NoLoop, tracksNoOwn}} {
-		if one.on {
-			mode |= one.mode
-		}
-	}
-	w.mode.Store(mode)
+	w.terms.Store(&terms{to: to, redirect: o.Redirect, prefixes: o.BCast, ifAsked: o.OptIn, unlessAsked: o.OptOut, noOwn: o.NoLoop})
 	w.prefixes = slices.Concat(w.prefixes, o.Prefixes)
 	slices.Sort(w.prefixes)
 	for _, p := range o.Prefixes {
@@ -199,13 +191,12 @@ func (s *Server) listen(id uint64) *receiver {
 // Untrack implements connection.Conn.
 func (c *client) Untrack() {
 	w := c.tracker
-	if w == nil || w.mode.Load()&tracks == 0 {
+	if w == nil || w.terms.Load() == nil {
 		return
 	}
-	w.mode.Store(0)
+	w.terms.Store(nil)
 	c.srv.tracking.end(w)
 	c.es.TellReads(nil)
-	w.to.Store(nil)
 	w.prefixes, w.prefixBytes, w.asked = nil, 0, false
 	w.forgetReads()
 }
@@ -221,7 +212,6 @@ func (c *client) endTracking() {
 		return
 	}
 	c.Untrack()
-	w.mode.Store(trackerEnded)
 	w.self.Store(nil)
 	w.reads, w.pending, w.c = nil, nil, nil
 	c.mu.Lock()
@@ -232,13 +222,16 @@ func (c *client) endTracking() {
 // Tracking implements connection.Conn.
 func (c *client) Tracking() (info connection.TrackingInfo) {
 	w := c.tracker
-	if w == nil || w.mode.Load()&tracks == 0 {
+	if w == nil {
 		return info
 	}
-	mode := w.mode.Load()
-	info.On, info.Asked, info.Broken = true, w.asked, mode&redirectBroken != 0
-	info.BCast, info.OptIn, info.OptOut, info.NoLoop = mode&tracksPrefixes != 0, mode&tracksIfAsked != 0, mode&tracksUnlessAsked != 0, mode&tracksNoOwn != 0
-	info.Redirect, info.Prefixes = w.redirect.Load(), w.prefixes
+	how := w.terms.Load()
+	if how == nil {
+		return info
+	}
+	info.On, info.Asked, info.Broken = true, w.asked, how.redirectBroken.Load()
+	info.BCast, info.OptIn, info.OptOut, info.NoLoop = how.prefixes, how.ifAsked, how.unlessAsked, how.noOwn
+	info.Redirect, info.Prefixes = how.redirect, w.prefixes
 	return info
 }
 
@@ -254,22 +247,22 @@ func (s *Server) HasClient(id uint64) bool {
 
 // describe shows the tracking in CLIENT LIST.
 func (w *tracker) describe(cl *connection.Client) {
-	mode := w.mode.Load()
-	if mode&tracks == 0 {
+	how := w.terms.Load()
+	if how == nil {
 		return
 	}
-	cl.Redirect = int64(w.redirect.Load())
+	cl.Redirect = int64(how.redirect)
 	cl.Flags |= connection.Tracking
-	if mode&redirectBroken != 0 {
+	if how.redirectBroken.Load() {
 		cl.Flags |= connection.BrokenRedirect
 	}
-	if mode&tracksPrefixes != 0 {
+	if how.prefixes {
 		cl.Flags |= connection.TrackingPrefixes
 	}
 }
 
 // ended reports whether the connection has ended.
-func (w *tracker) ended() bool { return w.mode.Load()&trackerEnded != 0 }
+func (w *tracker) ended() bool { return w.self.Load() == nil }
 
 // hold keeps back what it is told until the replies so far are sent, and that to come.
 func (w *tracker) hold() {
@@ -282,7 +275,7 @@ func (w *tracker) hold() {
 // holdForReply is hold, if it is told by the connection that the reply with a value goes
 // to.
 func (w *tracker) holdForReply() {
-	if w.to.Load() == w.self.Load() {
+	if w.terms.Load().to == w.self.Load() {
 		w.hold()
 	}
 }
@@ -297,12 +290,12 @@ func (c *client) letInvalidationsGo() {
 
 // Read implements exec.Reader.
 func (w *tracker) Read(key []byte, changes int) {
-	mode := w.mode.Load()
-	if mode&tracksPrefixes != 0 {
+	how := w.terms.Load()
+	if how.prefixes {
 		w.holdForReply()
 		return
 	}
-	if mode&tracksIfAsked != 0 && !w.asked || mode&tracksUnlessAsked != 0 && w.asked {
+	if how.ifAsked && !w.asked || how.unlessAsked && w.asked {
 		return
 	}
 	w.reads = append(w.reads, trackedRead{key, changes})
@@ -397,7 +390,7 @@ func (t *tracking) tell(by *client, changes []shard.Change, lsn uint64) {
 			t.table.clear()
 			l := letter{}
 			for w := range t.trackers {
-				e.send(w, &l, true)
+				e.send(w, w.terms.Load(), &l, true)
 			}
 			continue
 		}
@@ -406,8 +399,8 @@ func (t *tracking) tell(by *client, changes []shard.Change, lsn uint64) {
 		in := t.table.take(changes[i].Key)
 		in.each(func(w *tracker) {
 			// As in Redis what the store does within its own command is not told, either.
-			if w.mode.Load()&(tracks|tracksPrefixes) == tracks {
-				e.send(w, &l, true)
+			if how := w.terms.Load(); how.readKeys() {
+				e.send(w, how, &l, true)
 			}
 		})
 	}
@@ -449,13 +442,13 @@ func (t *tracking) tellPrefixes(e *teller, changes []shard.Change) {
 			}
 		}
 		for w := range t.prefixes[prefix] {
-			l := &all
-			if w == e.own && w.mode.Load()&tracksNoOwn != 0 {
+			l, how := &all, w.terms.Load()
+			if w == e.own && how != nil && how.noOwn {
 				if l = &others; len(l.keys) == 0 {
 					continue
 				}
 			}
-			e.send(w, l, false)
+			e.send(w, how, l, false)
 		}
 	}
 }
@@ -469,8 +462,9 @@ func (t *tracking) tellPrefixesOf(e *teller, change *shard.Change) {
 	l := letter{keys: e.key[:]}
 	t.eachPrefix(change.Key, func(_ int, trackers map[*tracker]struct{}) {
 		for w := range trackers {
-			if w != e.own || w.mode.Load()&tracksNoOwn == 0 || change.ByStore {
-				e.send(w, &l, false)
+			how := w.terms.Load()
+			if w != e.own || how == nil || !how.noOwn || change.ByStore {
+				e.send(w, how, &l, false)
 			}
 		}
 	})
@@ -525,8 +519,8 @@ func (t *tracking) trim(keys, bytes int) {
 		e.key[0] = key
 		l := letter{keys: e.key[:]}
 		in.each(func(w *tracker) {
-			if w.mode.Load()&(tracks|tracksPrefixes) == tracks {
-				e.send(w, &l, true)
+			if how := w.terms.Load(); how.readKeys() {
+				e.send(w, how, &l, true)
 			}
 		})
 	}
@@ -566,23 +560,25 @@ func (e *teller) done(t *tracking) {
 	t.tellers.Put(e)
 }
 
-// send sends a letter to who a tracker has named. If atOnce, what it has caused itself
-// stands right behind the reply of its command, else behind all that are gathered.
-func (e *teller) send(w *tracker, l *letter, atOnce bool) {
-	self, to := w.self.Load(), w.to.Load()
-	if self == nil || to == nil {
+// send sends a letter to who a tracker has named in its terms, which may be nil by now. If
+// atOnce, what it has caused itself stands right behind the reply of its command, else
+// behind all that are gathered.
+func (e *teller) send(w *tracker, how *terms, l *letter, atOnce bool) {
+	self := w.self.Load()
+	if self == nil || how == nil {
 		return // it ends right now
 	}
 	own := w == e.own
-	if own && atOnce && w.mode.Load()&tracksNoOwn != 0 && l.keys != nil {
+	if own && atOnce && how.noOwn && l.keys != nil {
 		return
 	}
 	var m *pubsub.Message
+	to := how.to
 	if to != self && to.gone.Load() {
-		w.mode.Or(redirectBroken)
-		m, to = pubsub.NewBrokenRedirection(w.redirect.Load()), self
+		how.redirectBroken.Store(true)
+		m, to = pubsub.NewBrokenRedirection(how.redirect), self
 	} else {
-		m = l.message(w.redirect.Load() != 0 && to.channels.Any(), e.lsn)
+		m = l.message(how.redirect != 0 && to.channels.Any(), e.lsn)
 	}
 	switch {
 	case own && to == self && atOnce:

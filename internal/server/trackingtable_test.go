@@ -23,6 +23,7 @@ func TestTrackedKeys(t *testing.T) {
 	number := make(map[*tracker]int)
 	for i := range trackers {
 		trackers[i] = &tracker{}
+		trackers[i].self.Store(new(receiver))
 		number[trackers[i]] = i
 	}
 	model := make(map[string]map[int]bool)
@@ -76,10 +77,10 @@ func TestTrackedByEnded(t *testing.T) {
 	table := newTrackedKeys(func() int64 { return 0 })
 	for i := range 10 * fewTrackers {
 		w := &tracker{}
-		table.add([]byte("k"), w)
-		if i > 0 {
-			w.mode.Store(trackerEnded)
+		if i == 0 {
+			w.self.Store(new(receiver))
 		}
+		table.add([]byte("k"), w)
 	}
 	in := table.take([]byte("k"))
 	if in.many != nil || in.len() > fewTrackers {
