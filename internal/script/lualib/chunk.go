@@ -121,7 +121,8 @@ func leaps(p *lua.FunctionProto) bool {
 }
 
 // finish puts functions in the place of the constants that stand for them, and
-// the chunk behind them all.
+// the chunk behind them all. The compiler leaves each function, however short, room for
+// hundreds of instructions, which goes: scripts are kept.
 func finish(p *lua.FunctionProto, c *lua.LUserData) {
 	for i, v := range p.Constants {
 		s, ok := v.(lua.LString)
@@ -129,7 +130,9 @@ func finish(p *lua.FunctionProto, c *lua.LUserData) {
 			p.Constants[i] = builtins[path]
 		}
 	}
-	p.Constants = append(p.Constants, c)
+	p.Constants = append(slices.Clip(p.Constants), c)
+	p.Code, p.DbgSourcePositions, p.FunctionPrototypes = slices.Clone(p.Code), slices.Clone(p.DbgSourcePositions), slices.Clone(p.FunctionPrototypes)
+	p.DbgLocals, p.DbgCalls, p.DbgUpvalues = slices.Clone(p.DbgLocals), slices.Clone(p.DbgCalls), slices.Clone(p.DbgUpvalues)
 	for _, child := range p.FunctionPrototypes {
 		finish(child, c)
 	}

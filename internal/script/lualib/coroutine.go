@@ -1,6 +1,10 @@
 package lualib
 
-import lua "github.com/yuin/gopher-lua"
+import (
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+)
 
 // coroutine is a thread that scripts make.
 type coroutine struct {
@@ -13,20 +17,27 @@ type coroutine struct {
 }
 
 // body makes what a coroutine runs: its function, whose values are counted.
-const body = "return function(f, ended) return function(...) return ended(f(...)) end end"
+var body = hidden("return function(f, ended) return function(...) return ended(f(...)) end end")
 
 // yield is coroutine.yield. What resume hands to gopher-lua's is as many values as
 // there are, whatever the caller wants, and none where a call is the last thing
 // that a function does: a function of Lua between both sets that right.
-const yield = "local suspend, values = ... return function(...) return values(suspend(...)) end"
+var yield = hidden("local suspend, values = ... return function(...) return values(suspend(...)) end")
 
-// hidden runs a chunk that errors do not name for the one function that it makes.
-func (s *State) hidden(source string, args ...lua.LValue) *lua.LFunction {
-	proto, err := compile(source, hiddenChunk, foldNotRedis)
-	if err != nil {
-		panic(err)
-	}
-	rets, raised := s.protected(s.l, s.l.NewFunctionFromProto(proto), args, nil)
+// hidden compiles a chunk that errors do not name, once for all states.
+func hidden(source string) func() *lua.FunctionProto {
+	return sync.OnceValue(func() *lua.FunctionProto {
+		proto, err := compile(source, hiddenChunk, foldNotRedis)
+		if err != nil {
+			panic(err)
+		}
+		return proto
+	})
+}
+
+// made runs a chunk for the one function that it makes.
+func (s *State) made(chunk func() *lua.FunctionProto, args ...lua.LValue) *lua.LFunction {
+	rets, raised := s.protected(s.l, s.l.NewFunctionFromProto(chunk()), args, nil)
 	if raised != nil {
 		panic(raised.String())
 	}

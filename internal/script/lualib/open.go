@@ -44,8 +44,8 @@ func (s *State) open() {
 	s.globals = library("", baseFunctions, nil)
 	s.redis = library("redis.", redisFunctions, redisConstants)
 	strings := s.protect(library("string.", stringFunctions, nil), nil)
-	s.body = s.hidden(body)
-	suspending := map[string]lua.LValue{"yield": s.hidden(yield, builtins["suspend"], builtins["values"])}
+	s.body = s.made(body)
+	suspending := map[string]lua.LValue{"yield": s.made(yield, builtins["suspend"], builtins["values"])}
 	for name, t := range map[string]*lua.LTable{
 		"coroutine": library("coroutine.", coroutineFunctions, suspending),
 		"table":     library("table.", tableFunctions, nil),

@@ -12,6 +12,8 @@ const (
 	// maxCallDepth bounds how deep functions of Lua call each other: as deep as
 	// Lua 5.1's stack of calls grows.
 	maxCallDepth = 16 << 10
+	// mainCallDepth is that of the main thread, which functions of Go alone use.
+	mainCallDepth = 256
 	// maxStackSlots bounds the values on the stack of a thread.
 	maxStackSlots = 1 << 19
 	// stackSlots is how many a thread has at first.
@@ -60,7 +62,8 @@ func New() *State {
 	s.watch.maxBytes = MaxMemoryBytes
 	s.random.seed(firstSeed)
 	s.l = lua.NewState(lua.Options{
-		CallStackSize: maxCallDepth, MinimizeStackMemory: true,
+		// All that runs does so in threads of its own: see protected.
+		CallStackSize: mainCallDepth, MinimizeStackMemory: true,
 		RegistrySize: stackSlots, RegistryMaxSize: maxStackSlots, RegistryGrowStep: stackStep,
 		SkipOpenLibs: true,
 	})

@@ -8,7 +8,7 @@ import (
 
 // StateBytes is about what a State occupies that runs nothing: its libraries and the
 // stacks of its threads.
-const StateBytes = 110 << 10
+const StateBytes = 92 << 10
 
 // Bytes is about what the program occupies.
 func (p *Program) Bytes() int {

@@ -64,6 +64,7 @@ func TestBytes(t *testing.T) {
 			if said < grown*2/3 || said > grown*3/2 {
 				t.Errorf("said to be %d bytes each, and is %d", said/c.n, grown/c.n)
 			}
+			t.Logf("said %d is %d", said/c.n, grown/c.n)
 			runtime.KeepAlive(all)
 		})
 	}
