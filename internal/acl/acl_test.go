@@ -188,6 +188,20 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestLogBound: a lower bound holds from the next refusal on, be it new or like another.
+func TestLogBound(t *testing.T) {
+	for _, object := range []string{"a", "e"} {
+		var l Log
+		for _, o := range []string{"a", "b", "c", "d"} {
+			l.Add(Entry{Object: o}, 10)
+		}
+		l.Add(Entry{Object: object}, 2)
+		if got := l.Latest(10); len(got) != 2 || got[0].Object != object || got[1].Object != "d" {
+			t.Errorf("%s: %v", object, got)
+		}
+	}
+}
+
 func TestPasswords(t *testing.T) {
 	us := testUsers()
 	us.must(t, "u", "on", ">a", ">b")

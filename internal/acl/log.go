@@ -45,8 +45,8 @@ func (l *Log) Add(e Entry, most int64) {
 	for i := n - 1; i >= max(0, n-groupedEntries); i-- {
 		if have := l.entries[i]; have.like(&e) {
 			e.Count = have.Count + 1
-			l.entries = append(slices.Delete(l.entries, i, i+1), e)
-			return
+			l.entries = slices.Delete(l.entries, i, i+1)
+			break
 		}
 	}
 	l.entries = append(l.entries, e)
