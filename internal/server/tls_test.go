@@ -132,6 +132,14 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestTLSWithoutLeaf: Go parses the certificate of a pair only if GODEBUG does not forbid it.
+func TestTLSWithoutLeaf(t *testing.T) {
+	t.Setenv("GODEBUG", "x509keypairleaf=0")
+	s := startTLS(t, setup{})
+	s.conn().expect("CONFIG SET tls-auth-clients no", "+OK")
+	s.conn().expect("PING", "+PONG")
+}
+
 func TestTLSClientCertificates(t *testing.T) {
 	s := startTLS(t, setup{})
 	strange := certs.New(t).Issue("stranger")

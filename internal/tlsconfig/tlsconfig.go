@@ -63,6 +63,11 @@ func (o Options) Config() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tls-cert-file %s with tls-key-file %s: %w", o.CertFile, o.KeyFile, err)
 	}
+	if pair.Leaf == nil { // with GODEBUG=x509keypairleaf=0
+		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			return nil, fmt.Errorf("tls-cert-file %s: %w", o.CertFile, err)
+		}
+	}
 	config.Certificates = []tls.Certificate{pair}
 	if config.MinVersion, config.MaxVersion, err = versions(o.Protocols); err != nil {
 		return nil, fmt.Errorf("tls-protocols: %w", err)
