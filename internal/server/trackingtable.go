@@ -43,6 +43,8 @@ type trackedPart struct {
 type interest struct {
 	few  []*tracker
 	many map[*tracker]struct{}
+	// looked is at how many of many those who have ended are looked for again.
+	looked int
 }
 
 func newTrackedKeys(maxKeys func() int64) *trackedKeys {
@@ -70,7 +72,7 @@ func (t *trackedKeys) add(key []byte, who *tracker) {
 	if in.has(who) {
 		return
 	}
-	if len(in.few) == fewTrackers {
+	if len(in.few) == fewTrackers || len(in.many) > 0 && len(in.many) >= in.looked {
 		t.count(0, in.forgetEnded(), 0)
 	}
 	in.add(who)
@@ -167,14 +169,20 @@ func (in *interest) add(who *tracker) {
 			in.many[w] = struct{}{}
 		}
 		in.many[who] = struct{}{}
-		in.few = nil
+		in.few, in.looked = nil, 2*fewTrackers
 	}
 }
 
-// forgetEnded removes those of few whose connections have ended, and returns minus
-// their number.
+// forgetEnded removes those whose connections have ended, and returns minus their
+// number.
 func (in *interest) forgetEnded() int {
-	before := len(in.few)
+	before := in.len()
+	for w := range in.many {
+		if w.ended() {
+			delete(in.many, w)
+		}
+	}
+	in.looked = max(2*len(in.many), 2*fewTrackers)
 	kept := in.few[:0]
 	for _, w := range in.few {
 		if !w.ended() {
@@ -183,7 +191,7 @@ func (in *interest) forgetEnded() int {
 	}
 	clear(in.few[len(kept):])
 	in.few = kept
-	return len(kept) - before
+	return in.len() - before
 }
 
 // each calls fn with everybody.

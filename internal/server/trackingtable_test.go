@@ -72,6 +72,37 @@ func TestTrackedKeys(t *testing.T) {
 	}
 }
 
+// TestTrackedByManyAndEnded: a key that many track, and that never changes, does not keep
+// all connections that come and go.
+func TestTrackedByManyAndEnded(t *testing.T) {
+	table := newTrackedKeys(func() int64 { return 0 })
+	const stay = 3 * fewTrackers
+	for i := range 1000 * fewTrackers {
+		w := &tracker{}
+		w.self.Store(new(receiver))
+		table.add([]byte("key"), w)
+		if i >= stay {
+			w.self.Store(nil)
+		}
+		if _, items := table.size(); items > 2*stay+1 {
+			t.Fatalf("%d connections are remembered of %d", items, stay)
+		}
+	}
+	in := table.take([]byte("key"))
+	living := 0
+	in.each(func(w *tracker) {
+		if !w.ended() {
+			living++
+		}
+	})
+	if living != stay {
+		t.Errorf("%d connections that live are remembered of %d", living, stay)
+	}
+	if k, i := table.size(); k != 0 || i != 0 || table.bytes.Load() != 0 {
+		t.Errorf("the empty table counts %d keys, %d items, %d bytes", k, i, table.bytes.Load())
+	}
+}
+
 // TestTrackedByEnded: connections that have ended do not make a key one of many.
 func TestTrackedByEnded(t *testing.T) {
 	table := newTrackedKeys(func() int64 { return 0 })
