@@ -15,7 +15,7 @@ func CheckLibraries(kept, codes [][]byte, replace bool) error {
 	f := New(checker{})
 	defer f.Close()
 	for _, code := range kept {
-		lib, err := f.build(code)
+		lib, err := f.build(&f.libraries, code)
 		if err != nil {
 			// It stays as it is, and has no functions: see sync.
 			lib = &library{name: nameOf(code), code: code}

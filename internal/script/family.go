@@ -54,7 +54,7 @@ type Family struct {
 
 // New returns the family on a runner.
 func New(r Runner) *Family {
-	return &Family{runner: r, cache: newCache(), libraries: libraries{byName: map[string]*library{}, functions: map[string]*function{}}}
+	return &Family{runner: r, cache: newCache(), libraries: noLibraries()}
 }
 
 // Commands returns the commands.
@@ -67,9 +67,7 @@ func (f *Family) Close() {
 	if f.eval != nil {
 		f.eval.Close()
 	}
-	if f.libraries.state != nil {
-		f.libraries.state.Close()
-	}
+	f.libraries.close()
 }
 
 // state returns the state for scripts. Every shard is locked.

@@ -100,7 +100,7 @@ func (f *Family) runFunctionLoad(c *command.Ctx) {
 	}
 	var lib *library
 	if err == nil {
-		lib, err = f.build(code)
+		lib, err = f.build(l, code)
 	}
 	if err == nil {
 		if clash := l.clash(lib); clash != "" {
@@ -156,10 +156,8 @@ func (f *Family) runFunctionFlush(c *command.Ctx) {
 func (f *Family) flush(tx *shard.Tx) {
 	tx.FlushLibraries()
 	l := &f.libraries
-	if l.state != nil {
-		l.state.Close()
-	}
-	*l = libraries{byName: map[string]*library{}, functions: map[string]*function{}}
+	l.close()
+	*l = noLibraries()
 	_, l.version = tx.Libraries()
 	f.count()
 }
@@ -312,14 +310,14 @@ func (f *Family) runFunctionRestore(c *command.Ctx) {
 
 // join builds libraries, of which none may clash with another or with what l has;
 // they may take the place of those of the same name in l if replace is set. at is
-// the place of the one that was refused. l is not changed.
+// the place of the one that was refused. l has the same libraries as before.
 func (f *Family) join(l *libraries, codes [][]byte, replace bool) (fresh []*library, at int, _ *resp.Error) {
-	joined := libraries{byName: map[string]*library{}, functions: map[string]*function{}}
+	joined := noLibraries()
 	for _, lib := range l.byName {
 		joined.put(lib)
 	}
 	for i, code := range codes {
-		lib, err := f.build(code)
+		lib, err := f.build(l, code)
 		if err != nil {
 			return nil, i, err
 		}
@@ -350,15 +348,19 @@ func (f *Family) restore(tx *shard.Tx, payload []byte, policy restorePolicy) *re
 	}
 	l := f.sync(tx)
 	if policy == restoreFlush {
-		l = &libraries{}
+		none := noLibraries()
+		l = &none
 	}
 	fresh, _, refused := f.join(l, codes, policy == restoreReplace)
 	if refused != nil {
+		if policy == restoreFlush {
+			l.close()
+		}
 		return refused
 	}
 	if policy == restoreFlush {
-		tx.FlushLibraries()
-		f.libraries.byName, f.libraries.functions = map[string]*library{}, map[string]*function{}
+		f.flush(tx)
+		f.libraries.state = l.state
 	}
 	for _, lib := range fresh {
 		f.keep(tx, lib)

@@ -38,6 +38,10 @@ type libraries struct {
 	functions map[string]*function // by their names in lower case: FCALL knows no case
 }
 
+func noLibraries() libraries {
+	return libraries{byName: map[string]*library{}, functions: map[string]*function{}}
+}
+
 // find returns the function that FCALL names, nil if there is none.
 func (l *libraries) find(name []byte) *function {
 	var lower [64]byte
@@ -66,7 +70,7 @@ func (f *Family) sync(tx *shard.Tx) *libraries {
 		lib := old[k.Name]
 		if lib == nil || !bytes.Equal(lib.code, k.Code) {
 			var err *resp.Error
-			if lib, err = f.build(k.Code); err != nil {
+			if lib, err = f.build(l, k.Code); err != nil {
 				// It was loaded once, by this program or by Redis: it stays, and has no functions.
 				f.runner.LogScript(lualib.LogWarning, fmt.Sprintf("the library of functions %q cannot be loaded: %v", k.Name, err))
 				lib = &library{name: k.Name, code: k.Code}
@@ -78,8 +82,25 @@ func (f *Family) sync(tx *shard.Tx) *libraries {
 	return l
 }
 
-// count notes how many libraries and functions there are.
+// close frees the state.
+func (l *libraries) close() {
+	if l.state != nil {
+		l.state.Close()
+	}
+}
+
+// countState notes what the state for functions takes.
+func (f *Family) countState() {
+	bytes := int64(0)
+	if f.libraries.state != nil {
+		bytes = lualib.StateBytes
+	}
+	f.functionsBytes.Store(bytes)
+}
+
+// count notes how many libraries and functions there are, and what they take.
 func (f *Family) count() {
+	f.countState()
 	f.libraryCount.Store(int64(len(f.libraries.byName)))
 	f.functionCount.Store(int64(len(f.libraries.functions)))
 	total := 0
@@ -150,8 +171,8 @@ func (lib *library) has(fn *function) bool {
 	return false
 }
 
-// build compiles a library and lets it register its functions.
-func (f *Family) build(code []byte) (*library, *resp.Error) {
+// build compiles a library and lets it register its functions, in the state of l.
+func (f *Family) build(l *libraries, code []byte) (*library, *resp.Error) {
 	name, body, err := libraryHead(code)
 	if err != nil {
 		return nil, err
@@ -161,10 +182,9 @@ func (f *Family) build(code []byte) (*library, *resp.Error) {
 		return nil, resp.Errorf("ERR", "Error compiling function: %v", failed)
 	}
 	lib := &library{name: name, code: bytes.Clone(code), bytes: scriptBytes + program.Bytes()}
-	l := &f.libraries
 	if l.state == nil {
 		l.state = lualib.NewFunctions()
-		f.functionsBytes.Store(lualib.StateBytes)
+		f.countState()
 	}
 	loaded, failed := l.state.Load(program, &loader{f.runner, time.Now().Add(loadTimeout)}, func(fn *lualib.Function) *resp.Error {
 		if !validName(fn.Name) {

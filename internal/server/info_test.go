@@ -260,5 +260,5 @@ func TestInfoOfScripts(t *testing.T) {
 	bytes(some, slices.Concat(eval, functions, both)...)
 	c.do("SCRIPT FLUSH")
 	c.do("FUNCTION FLUSH")
-	bytes(none, "used_memory_scripts_eval", "used_memory_functions", "used_memory_scripts")
+	bytes(none, "used_memory_scripts_eval", "used_memory_vm_functions", "used_memory_functions", "used_memory_scripts")
 }
