@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"strings"
+
 	"kevy/internal/command"
 	"kevy/resp"
 )
@@ -75,7 +77,7 @@ func writeArguments(w *resp.Writer, args []command.Argument) {
 		}
 		if a.Token != "" {
 			w.BulkString("token")
-			w.BulkString(a.Token)
+			w.BulkString(strings.Trim(a.Token, `"`)) // MIGRATE's is empty
 			n++
 		}
 		if flags := argumentFlags(a); len(flags) > 0 {
