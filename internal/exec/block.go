@@ -21,9 +21,9 @@ type parker interface {
 
 // HangUps knows which sessions' peers have hung up.
 type HangUps interface {
-	// Watch is called before a command of the session that may wait runs. From then on
+	// Follow is called before a command of the session that may wait runs. From then on
 	// Abandon is called for it once its peer hangs up.
-	Watch(session command.Session)
+	Follow(session command.Session)
 	// Notice calls Abandon for all whose peer has hung up by now, and does not wait.
 	Notice()
 }
@@ -104,7 +104,7 @@ func (x *Executor) park(s *Session, p *parked) {
 	s.staleClock()
 	start := s.W.Len()
 	if p.outcome != abandoned {
-		x.took(x.watch.Load(), s, p.spec, p.ctx.Args, s.tallies.last)
+		x.took(x.observing.Load(), s, p.spec, p.ctx.Args, s.tallies.last)
 	}
 	switch p.outcome {
 	case served:

@@ -25,12 +25,12 @@ type Executor struct {
 	log   *slog.Logger
 	all   []int
 	// refusals are those of New, complete.
-	refusals Refusals
-	stats    *Stats
-	quick    []bool // by command.Spec.Number: see quickCommands
-	watch    atomic.Pointer[watching]
-	scripts  scripts
-	hangUps  HangUps // nil: sessions have no connections
+	refusals  Refusals
+	stats     *Stats
+	quick     []bool // by command.Spec.Number: see quickCommands
+	observing atomic.Pointer[observing]
+	scripts   scripts
+	hangUps   HangUps // nil: sessions have no connections
 }
 
 // New returns an executor. Where refusals name none to admit by, those of this
@@ -40,7 +40,7 @@ func New(table *command.Table, store *engine.Engine, log *slog.Logger, refusals 
 		refusals.Admit = []Refusal{RefuseInMulti, RefuseOOM, RefuseUnlogged}
 	}
 	x := &Executor{table: table, store: store, log: log, refusals: refusals, stats: newStats(table), quick: quickCommands(table)}
-	x.SetWatch(Watch{SlowFrom: -1})
+	x.Observe(Observation{SlowFrom: -1})
 	for i := range store.Set().Shards() {
 		x.all = append(x.all, i)
 	}
@@ -73,7 +73,7 @@ func (x *Executor) Do(s *Session, args [][]byte) {
 	case s.multi.open && !runsInsideMulti(spec):
 		s.queue(spec, args)
 	default:
-		if s.tallies.calls > 0 && x.alone(x.watch.Load(), spec, args) {
+		if s.tallies.calls > 0 && x.alone(x.observing.Load(), spec, args) {
 			s.tallies.split(x, sinceStart())
 		}
 		x.run(s, spec, args)
@@ -114,7 +114,7 @@ func (x *Executor) run(s *Session, spec *command.Spec, args [][]byte) {
 		return
 	}
 	if x.hangUps != nil && spec.Flags&command.Blocking != 0 && s.parker != nil {
-		x.hangUps.Watch(s.self)
+		x.hangUps.Follow(s.self)
 	}
 	start := s.W.Len()
 	if !x.hold(s, x.shardsOf(s, spec, args), spec.Flags&(command.Write|command.MayReplicate) != 0) {
@@ -244,9 +244,9 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 	if tx != nil {
 		tx.TellMisses(spec.Flags&(command.ReadOnly|command.TellsMisses) != 0)
 	}
-	w := x.watch.Load()
-	began, alone := time.Duration(0), x.alone(w, spec, args)
-	if w.KeepOverdue && tx != nil {
+	o := x.observing.Load()
+	began, alone := time.Duration(0), x.alone(o, spec, args)
+	if o.KeepOverdue && tx != nil {
 		tx.KeepOverdue(spec.Flags&command.Write == 0)
 		defer tx.KeepOverdue(false)
 	}
@@ -273,14 +273,14 @@ func (x *Executor) invoke(s *Session, spec *command.Spec, args [][]byte, tx *sha
 		d := now - began - s.tallies.waited
 		x.stats.commands[spec.Number()].nanoseconds.Add(int64(d))
 		if s.tallies.last = d; c.Waits() == nil {
-			// As it is by now: a CONFIG SET that changes what is looked at counts for itself.
-			x.took(x.watch.Load(), s, spec, args, d)
+			// As it is by now: a CONFIG SET that changes what is observed counts for itself.
+			x.took(x.observing.Load(), s, spec, args, d)
 		}
 		s.tallies.split(x, now)
 	}
 	x.count(s, spec, start, sent, alone)
-	if w.Ran != nil {
-		w.ran(s, spec, args)
+	if o.Ran != nil {
+		o.ran(s, spec, args)
 	}
 }
 

@@ -257,7 +257,7 @@ func (t *tallies) split(x *Executor, now time.Duration) {
 
 // divide divides the time from begin to now among the calls.
 func (t *tallies) divide(x *Executor, now time.Duration) {
-	share, histograms := int64(0), x.watch.Load().Histograms
+	share, histograms := int64(0), x.observing.Load().Histograms
 	if t.began != 0 {
 		share = int64(now-t.began) / t.calls
 	}

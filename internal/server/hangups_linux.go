@@ -40,8 +40,8 @@ func (h *hangUps) close() {
 	}
 }
 
-// Watch implements exec.HangUps. The connection is watched until its end.
-func (h *hangUps) Watch(session command.Session) {
+// Follow implements exec.HangUps. The connection is watched until its end.
+func (h *hangUps) Follow(session command.Session) {
 	c := session.(*client)
 	if !c.watched && c.raw != nil && h.epoll.file != nil {
 		c.watched = h.epoll.add(c, syscall.EPOLLRDHUP)

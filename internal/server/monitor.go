@@ -58,13 +58,13 @@ func (c *client) Monitor() bool {
 	}
 	m := &monitor{c: c, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	c.monitor.Store(m)
-	all := &c.srv.watch.monitors
+	all := &c.srv.observed.monitors
 	all.mu.Lock()
 	all.list = append(all.list, m)
 	all.count.Add(1)
 	all.mu.Unlock()
 	r.running.Go(m.sendWhenWoken)
-	_ = c.srv.watchCommands()
+	_ = c.srv.observeCommands()
 	return true
 }
 
@@ -74,7 +74,7 @@ func (c *client) endMonitor() {
 	if m == nil {
 		return
 	}
-	all := &c.srv.watch.monitors
+	all := &c.srv.observed.monitors
 	all.mu.Lock()
 	i := slices.Index(all.list, m)
 	all.list = slices.Delete(all.list, i, i+1)
@@ -82,10 +82,10 @@ func (c *client) endMonitor() {
 	m.over, m.lines = true, nil
 	all.mu.Unlock()
 	close(m.quit)
-	_ = c.srv.watchCommands()
+	_ = c.srv.observeCommands()
 }
 
-// showCommand is exec.Watch.Ran.
+// showCommand is exec.Observation.Ran.
 func (s *Server) showCommand(es *exec.Session, args [][]byte, more bool) {
 	c, ok := es.Self().(*client)
 	if !ok {
@@ -98,7 +98,7 @@ func (s *Server) showCommand(es *exec.Session, args [][]byte, more bool) {
 	}
 	// What is longer than the limit nobody gets whole: it ends every monitor, and is not
 	// gathered until the transaction ends, however much a script in it calls.
-	s.watch.monitors.add(c.shown, limit)
+	s.observed.monitors.add(c.shown, limit)
 	if c.shown = c.shown[:0]; cap(c.shown) > keptSenderBytes {
 		c.shown = nil
 	}
@@ -216,7 +216,7 @@ func (m *monitor) sendWhenWoken() {
 // send sends what has gathered, for who has the turn. It reports whether the
 // connection can go on.
 func (m *monitor) send() bool {
-	all := &m.c.srv.watch.monitors
+	all := &m.c.srv.observed.monitors
 	all.mu.Lock()
 	lines := m.lines
 	m.lines = m.spare

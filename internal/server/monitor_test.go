@@ -69,7 +69,7 @@ func TestMonitorShows(t *testing.T) {
 	if list := string(c.do("CLIENT LIST").Text); strings.Contains(list, " flags=O ") {
 		t.Errorf("CLIENT LIST: %s", list)
 	}
-	if in.watch.monitors.any() {
+	if in.observed.monitors.any() {
 		t.Error("commands are shown to nobody")
 	}
 }
@@ -152,7 +152,7 @@ func TestMonitorCutOff(t *testing.T) {
 			t.Fatalf("%v %v", r, err)
 		}
 	}
-	eventually(t, "the monitor is ended", func() bool { return !in.watch.monitors.any() })
+	eventually(t, "the monitor is ended", func() bool { return !in.observed.monitors.any() })
 	eventually(t, "and said to be", func() bool { return strings.Contains(in.log.String(), "client-output-buffer-limit") })
 	c.expect("PING", "+PONG")
 }
@@ -176,7 +176,7 @@ func TestMonitorOfLongTransaction(t *testing.T) {
 	if held := int64(after.HeapSys) - int64(before.HeapSys); held > 64<<20 {
 		t.Errorf("the heap has grown by %d bytes", held)
 	}
-	eventually(t, "the monitor is ended", func() bool { return !in.watch.monitors.any() })
+	eventually(t, "the monitor is ended", func() bool { return !in.observed.monitors.any() })
 }
 
 // TestMonitorThatQuits leaves nothing behind, however it ends.
@@ -191,7 +191,7 @@ func TestMonitorThatQuits(t *testing.T) {
 		m := in.conn()
 		m.expect("MONITOR", "+OK")
 		end(m)
-		eventually(t, "it is gone", func() bool { return !in.watch.monitors.any() })
+		eventually(t, "it is gone", func() bool { return !in.observed.monitors.any() })
 	}
 	// With subscriptions beside it.
 	m := in.conn().proto("3")

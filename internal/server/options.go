@@ -109,7 +109,7 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(memory, &cfg.MaxMemoryBytes, &cfg.MaxMemoryPolicy, &cfg.MaxMemorySamples, &cfg.MaxMemoryTenacity, &cfg.MaxMemoryClients)
 	sketches := func() error { hyperloglog.SparseMaxBytes.Store(cfg.HLLSparseMaxBytes.Load()); return nil }
 	cfg.OnChange(sketches, &cfg.HLLSparseMaxBytes)
-	cfg.OnChange(s.watchCommands, &cfg.SlowlogMicros, &cfg.SlowlogMaxEntries, &cfg.LatencyMonitorMs, &cfg.LatencyTracking)
+	cfg.OnChange(s.observeCommands, &cfg.SlowlogMicros, &cfg.SlowlogMaxEntries, &cfg.LatencyMonitorMs, &cfg.LatencyTracking)
 	cfg.OnChange(func() error { s.users.SetPassword(cfg.RequirePass.Load()); return nil }, &cfg.RequirePass)
 	events := func() error { s.store.Set().SetEvents(eventClasses(cfg.NotifyKeyspaceEvents.Load())); return nil }
 	cfg.OnChange(events, &cfg.NotifyKeyspaceEvents)
@@ -120,7 +120,7 @@ func (s *Server) watchConfig() error {
 	cfg.OnChange(func() error { return s.rebind(byTCP) }, &cfg.Bind, &cfg.Port)
 	cfg.OnChange(func() error { return s.rebind(byTLS) }, &cfg.Bind, &cfg.TLSPort)
 	cfg.OnChange(s.rebindHTTP, &cfg.Bind, &cfg.HTTPPort, &cfg.HTTPTLSPort)
-	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.watchCommands(), memory(), events())
+	return errors.Join(slow(), s.loadTLS(), lengths(), encodings(), uses(), sketches(), s.observeCommands(), memory(), events())
 }
 
 // renameCommands gives the table the names that the settings ask for.

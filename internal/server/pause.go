@@ -62,8 +62,8 @@ func (s *Server) Unpause() { s.pauses.end(true) }
 // them any more: while writes are paused nothing changes.
 func (s *Server) keepOverdue(keep bool) {
 	s.store.Set().HoldExpiry(keep)
-	s.watch.keepOverdue.Store(keep)
-	_ = s.watchCommands()
+	s.observed.keepOverdue.Store(keep)
+	_ = s.observeCommands()
 }
 
 // end ends the pause, if it is over or at once.

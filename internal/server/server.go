@@ -47,7 +47,7 @@ type Server struct {
 	// subscribers are the readers that follow a stream, by whatever way.
 	subscribers changes.Subscribers
 	hub         *pubsub.Hub
-	watch       watch
+	observed    observed
 	scripts     *script.Family
 	cronPaused  atomic.Bool
 	pauses      pauses

@@ -67,7 +67,7 @@ func (c *client) Park() (ctx context.Context, done func(), ok bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.setEndWait(cancel)
 	stop := func() {}
-	if c.srv.hangUps.Watch(c); !c.watched && c.raw != nil {
+	if c.srv.hangUps.Follow(c); !c.watched && c.raw != nil {
 		stop = c.watchAlone(ctx, cancel)
 	}
 	return ctx, func() {

@@ -10,36 +10,36 @@ import (
 	"kevy/internal/metrics"
 )
 
-// watch is what the server keeps of single commands.
-type watch struct {
+// observed is what the server keeps of single commands.
+type observed struct {
 	slow     metrics.SlowLog
 	events   metrics.Events
 	monitors monitors
-	// keepOverdue is exec.Watch.KeepOverdue.
+	// keepOverdue is exec.Observation.KeepOverdue.
 	keepOverdue atomic.Bool
 
-	mu sync.Mutex // one change of what is looked at at a time
+	mu sync.Mutex // one change of what is observed at a time
 }
 
-// watchCommands makes the executor look at what the settings and the connections in
+// observeCommands makes the executor observe what the settings and the connections in
 // MONITOR ask for.
-func (s *Server) watchCommands() error {
-	s.watch.mu.Lock()
-	defer s.watch.mu.Unlock()
+func (s *Server) observeCommands() error {
+	s.observed.mu.Lock()
+	defer s.observed.mu.Unlock()
 	slower := s.cfg.SlowlogMicros.Load()
 	if s.cfg.SlowlogMaxEntries.Load() == 0 {
 		slower = -1
 	}
-	w := exec.Watch{
+	o := exec.Observation{
 		Histograms: s.cfg.LatencyTracking.Load(),
 		SlowFrom:   time.Duration(min(slower, maxMicros)) * time.Microsecond, Slow: s.sawSlow,
 		EventFrom: time.Duration(min(s.cfg.LatencyMonitorMs.Load(), maxMicros/1000)) * time.Millisecond, Event: s.sawCommandEvent,
 	}
-	w.KeepOverdue = s.watch.keepOverdue.Load()
-	if s.watch.monitors.any() {
-		w.Ran = s.showCommand
+	o.KeepOverdue = s.observed.keepOverdue.Load()
+	if s.observed.monitors.any() {
+		o.Ran = s.showCommand
 	}
-	s.exec.SetWatch(w)
+	s.exec.Observe(o)
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (s *Server) sawSlow(es *exec.Session, spec *command.Spec, args [][]byte, to
 	if c, ok := es.Self().(*client); ok {
 		entry.Addr, entry.Name = c.addr, c.Name()
 	}
-	s.watch.slow.Add(entry, spec.Redacted(args), int(min(s.cfg.SlowlogMaxEntries.Load(), maxSlowEntries)))
+	s.observed.slow.Add(entry, spec.Redacted(args), int(min(s.cfg.SlowlogMaxEntries.Load(), maxSlowEntries)))
 }
 
 // maxSlowEntries bounds what slowlog-max-len can ask for.
@@ -63,22 +63,22 @@ func (s *Server) sawCommandEvent(spec *command.Spec, took time.Duration) {
 	if spec.Flags&command.Fast != 0 {
 		name = "fast-command"
 	}
-	s.watch.events.Add(name, time.Now().Unix(), took.Milliseconds())
+	s.observed.events.Add(name, time.Now().Unix(), took.Milliseconds())
 }
 
 // sawEvent notes for LATENCY how long something took beside the commands, if that is
 // long.
 func (s *Server) sawEvent(name string, took time.Duration) {
 	if from := s.cfg.LatencyMonitorMs.Load(); from > 0 && took.Milliseconds() >= from {
-		s.watch.events.Add(name, time.Now().Unix(), took.Milliseconds())
+		s.observed.events.Add(name, time.Now().Unix(), took.Milliseconds())
 	}
 }
 
 // SlowLog implements admin.Server.
-func (s *Server) SlowLog() *metrics.SlowLog { return &s.watch.slow }
+func (s *Server) SlowLog() *metrics.SlowLog { return &s.observed.slow }
 
 // Events implements admin.Server.
-func (s *Server) Events() *metrics.Events { return &s.watch.events }
+func (s *Server) Events() *metrics.Events { return &s.observed.events }
 
 // Latency implements admin.Server.
 func (s *Server) Latency(spec *command.Spec) *metrics.Histogram { return s.exec.Stats().Latency(spec) }

@@ -7,9 +7,9 @@ import (
 	"kevy/internal/metrics"
 )
 
-// Watch says what is looked at of single commands, and who is told. It is constant
-// once it was given to SetWatch.
-type Watch struct {
+// Observation says what is observed of single commands, and who is told. It is constant
+// once it was given to Observe.
+type Observation struct {
 	// Histograms says that durations are counted by command, for Stats.Latency.
 	Histograms bool
 	// SlowFrom is from which duration on Slow is called; below 0: never.
@@ -34,18 +34,20 @@ type Watch struct {
 const exactBelow = time.Millisecond
 
 // exact reports whether every command is measured.
-func (w *Watch) exact() bool {
-	return w.SlowFrom >= 0 && w.SlowFrom < exactBelow || w.EventFrom > 0
+func (o *Observation) exact() bool {
+	return o.SlowFrom >= 0 && o.SlowFrom < exactBelow || o.EventFrom > 0
 }
 
-// watching is a Watch with what is derived from it.
-type watching struct {
-	Watch
+// observing is an Observation with what is derived from it.
+type observing struct {
+	Observation
 	everyCommand bool
 }
 
-// SetWatch changes what is looked at, from the next command on.
-func (x *Executor) SetWatch(w Watch) { x.watch.Store(&watching{Watch: w, everyCommand: w.exact()}) }
+// Observe changes what is observed, from the next command on.
+func (x *Executor) Observe(o Observation) {
+	x.observing.Store(&observing{Observation: o, everyCommand: o.exact()})
+}
 
 const (
 	// maxQuickArgs and maxQuickBytes bound the arguments of a command that is quick.
@@ -71,8 +73,8 @@ func quickCommands(table *command.Table) []bool {
 }
 
 // alone reports whether a command is to be measured by itself.
-func (x *Executor) alone(w *watching, spec *command.Spec, args [][]byte) bool {
-	if w.everyCommand || !x.quick[spec.Number()] || len(args) > maxQuickArgs {
+func (x *Executor) alone(o *observing, spec *command.Spec, args [][]byte) bool {
+	if o.everyCommand || !x.quick[spec.Number()] || len(args) > maxQuickArgs {
 		return true
 	}
 	n := 0
@@ -84,32 +86,32 @@ func (x *Executor) alone(w *watching, spec *command.Spec, args [][]byte) bool {
 
 // took notes how long a command took that was measured alone; of one that waits, once
 // its wait is over.
-func (x *Executor) took(w *watching, s *Session, spec *command.Spec, args [][]byte, d time.Duration) {
-	if w.Histograms {
+func (x *Executor) took(o *observing, s *Session, spec *command.Spec, args [][]byte, d time.Duration) {
+	if o.Histograms {
 		x.stats.record(spec, d, 1)
 	}
-	if d >= w.SlowFrom && w.SlowFrom >= 0 && spec.Flags&command.SkipSlowlog == 0 {
-		w.Slow(s, spec, args, d)
+	if d >= o.SlowFrom && o.SlowFrom >= 0 && spec.Flags&command.SkipSlowlog == 0 {
+		o.Slow(s, spec, args, d)
 	}
-	if w.EventFrom > 0 && d >= w.EventFrom {
-		w.Event(spec, d)
+	if o.EventFrom > 0 && d >= o.EventFrom {
+		o.Event(spec, d)
 	}
 }
 
-// Show tells who watches of a command that is not shown when it has run, but earlier,
+// Show tells who observes of a command that is not shown when it has run, but earlier,
 // by itself: what it calls comes behind it, or what it ran before it.
 func (s *Session) Show(args [][]byte) { s.show(args, s.multi.running) }
 
 func (s *Session) show(args [][]byte, more bool) {
-	if w := s.x.watch.Load(); w.Ran != nil {
-		w.Ran(s, args, more)
+	if o := s.x.observing.Load(); o.Ran != nil {
+		o.Ran(s, args, more)
 	}
 }
 
-// ran tells who watches that a command ran.
-func (w *watching) ran(s *Session, spec *command.Spec, args [][]byte) {
+// ran tells who observes that a command ran.
+func (o *observing) ran(s *Session, spec *command.Spec, args [][]byte) {
 	if spec.Flags&(command.SkipMonitor|command.Admin) == 0 && spec.Name != "exec" {
-		w.Ran(s, spec.Redacted(args), s.multi.running)
+		o.Ran(s, spec.Redacted(args), s.multi.running)
 	}
 }
 
