@@ -10,7 +10,7 @@ import (
 type Config struct {
 	// Network and clients.
 	Bind                   Words // addresses; a leading '-' marks one that may be missing, * is every IPv4 address and ::* every IPv6 one
-	Port                   Int   // 0: none, or a free one if there is no other way in; see FreePort
+	Port                   Int   // 0: none, or a free one if there was no other way in at the start; see FreePort
 	ProtectedMode          Bool
 	TimeoutSeconds         Int // 0: idle clients stay
 	TCPKeepaliveSeconds    Int // 0: none
@@ -207,7 +207,7 @@ const (
 	TLSClientsOptional // none is as good as a right one
 )
 
-// FreePort reports whether a port of 0 stands for a free one. Where TLS or a Unix
+// FreePort reports whether a port of 0 stands for a free one at the start. Where TLS or a Unix
 // socket lets clients in, it is none, as in Redis.
 func (c *Config) FreePort() bool { return c.TLSPort.Load() == 0 && c.UnixSocket.Load() == "" }
 

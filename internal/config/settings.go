@@ -31,7 +31,7 @@ func (c *Config) register() {
 	c.Bind.form = fmt.Sprintf("1 to %d addresses; a leading - marks one that may be missing, * is every IPv4 address, ::* every IPv6 one", maxBindAddresses)
 	c.Bind.check = checkBind
 	t.words(&c.Bind, "bind", "127.0.0.1", "Addresses to listen on.")
-	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0: none, where tls-port or unixsocket lets clients in; else it takes a free one and prints it.")
+	t.int(&c.Port, "port", 6379, 0, 65535, "TCP port. 0: none; CONFIG SET closes it, even if there is no other way in. But a start with 0 and neither tls-port nor unixsocket takes a free port and prints it, and 0 stands for that one until the end.")
 	t.int(&c.TCPBacklog, "tcp-backlog", 511, 0, maxInt32, "Connections that may wait to be accepted; the system may allow fewer.").startOnly()
 	c.UnixSocket.form = "path"
 	t.text(&c.UnixSocket, "unixsocket", "", "Path of a Unix socket to listen on too, relative to dir. Empty: none. What an ended server left there is replaced.").startOnly()

@@ -255,12 +255,17 @@ var (
 func (s *Server) rebind(w way) error {
 	p := &s.ports
 	bind, port := s.cfg.Bind.Load(), portOf(s.cfg, w)
+	if w == byTCP && s.cfg.Port.Load() == 0 {
+		// As in Redis none, whether or not there is another way in: but where a free one was
+		// taken at the start, 0 goes on to stand for that.
+		port = noPort
+		if p.free != 0 {
+			port = p.free
+		}
+	}
 	oldBind, oldPort := p.where(w)
-	switch {
-	case oldPort == 0:
+	if oldPort == 0 {
 		oldPort = noPort
-	case port == 0:
-		port = oldPort // the free one that was taken
 	}
 	if port == oldPort && (port == noPort || slices.Equal(bind, oldBind)) {
 		return nil
@@ -270,6 +275,9 @@ func (s *Server) rebind(w way) error {
 	if err == nil {
 		s.openPorts(w, listeners, bind)
 		s.log.Info("listening elsewhere", "addresses", p.addresses(w), "tls", w == byTLS)
+		if s.cfg.Port.Load() == 0 && p.free == 0 && s.cfg.FreePort() {
+			s.log.Warn("nobody can connect any more, as port and tls-port are 0 and there is no unixsocket: those who are connected can set port")
+		}
 		return nil
 	}
 	s.log.Warn("cannot listen where it was asked to", "error", err)

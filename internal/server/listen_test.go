@@ -102,6 +102,64 @@ func TestRebind(t *testing.T) {
 	c.expect("PING", "+PONG")
 }
 
+// TestPortZero: as in Redis CONFIG SET port 0 ends listening, also where there is no other way in. Where a free one was
+// taken at the start it goes on to stand for that one.
+func TestPortZero(t *testing.T) {
+	closed := func(addr string) {
+		t.Helper()
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			t.Errorf("%s is open", addr)
+		}
+	}
+	const warning = "nobody can connect any more"
+	in := start(t, "--port", freePort(t))
+	c := in.conn()
+	c.expect("CONFIG SET port 0", "+OK")
+	closed(in.addr)
+	c.expect("CONFIG GET port", `["port", "0"]`)
+	if got := c.infoField("server", "tcp_port"); got != "0" {
+		t.Errorf("INFO shows port %s", got)
+	}
+	if !strings.Contains(in.log.String(), warning) {
+		t.Error("the log does not say it")
+	}
+	c.expect("CONFIG SET bind 127.0.0.2", "+OK") // which opens none
+	if got := c.infoField("server", "tcp_port"); got != "0" {
+		t.Errorf("INFO shows port %s", got)
+	}
+	other := freePort(t)
+	c.expect("CONFIG SET bind 127.0.0.1 port "+other, "+OK")
+	in.addr = "127.0.0.1:" + other
+	in.conn().expect("PING", "+PONG")
+
+	in = start(t)
+	c = in.conn()
+	free := in.addr
+	c.expect("CONFIG SET bind 127.0.0.2", "+OK")
+	closed(free)
+	c.expect("CONFIG SET bind 127.0.0.1", "+OK")
+	in.conn().expect("PING", "+PONG")
+	c.expect("CONFIG SET port "+freePort(t), "+OK")
+	closed(free)
+	c.expect("CONFIG SET port 0", "+OK")
+	in.conn().expect("PING", "+PONG")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, takenPort, _ := net.SplitHostPort(taken.Addr().String())
+	r := c.do("CONFIG SET port " + freePort(t) + " http-port " + takenPort)
+	if !strings.HasPrefix(r.String(), "-ERR CONFIG SET failed") {
+		t.Error(r)
+	}
+	in.conn().expect("PING", "+PONG") // it is back
+	if strings.Contains(in.log.String(), warning) {
+		t.Error("the log says that nobody can connect")
+	}
+}
+
 // TestOnePortTwice: a port is for one way only, and what is wrong is said.
 func TestOnePortTwice(t *testing.T) {
 	cfg, err := config.Load([]string{"--dir", t.TempDir(), "--port", "7", "--tls-port", "7"}, nil)

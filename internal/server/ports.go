@@ -30,6 +30,9 @@ func (e entrances) close() {
 // ports are the addresses on which connections are accepted.
 type ports struct {
 	failed chan error // a listener that ended by itself; room for one
+	// free is the port that was taken where the setting was 0 at the start; 0: none was. It
+	// is set before any is open.
+	free int64
 
 	mu     sync.Mutex
 	groups [ways]group // guarded by mu

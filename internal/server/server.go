@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -170,6 +171,11 @@ func (s *Server) serve(ctx context.Context, listeners entrances, ready func(addr
 	}
 	if err := s.hangUps.open(s); err != nil {
 		s.log.Warn("clients that hang up while they wait will be noticed later", "error", err)
+	}
+	if open := listeners[byTCP]; s.cfg.Port.Load() == 0 && len(open) > 0 {
+		if addr, ok := open[0].Addr().(*net.TCPAddr); ok {
+			s.ports.free = int64(addr.Port)
+		}
 	}
 	for w := range ways {
 		s.openPorts(w, listeners[w], s.cfg.Bind.Load())
