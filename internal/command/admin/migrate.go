@@ -47,25 +47,24 @@ func migrate(srv Server) *command.Spec {
 }
 
 // migrateKeys returns where the keys stand: behind KEYS if there is that option, and the
-// place of the one key is empty.
+// place of the one key is empty. As in Redis there are none where both are given, which
+// is an error, and nothing is behind a KEYS that ends the command.
 func migrateKeys(args [][]byte) []int {
 	if len(args) <= migrateKey {
 		return nil
 	}
-	if len(args[migrateKey]) == 0 {
-		for i := migrateOptions; i < len(args); i++ {
-			switch {
-			case command.EqualFold(args[i], "KEYS"):
-				var at []int
-				for j := i + 1; j < len(args); j++ {
-					at = append(at, j)
-				}
-				return at
-			case command.EqualFold(args[i], "AUTH"):
-				i++
-			case command.EqualFold(args[i], "AUTH2"):
-				i += 2
+	for i := migrateOptions; i < len(args)-1; i++ {
+		switch {
+		case command.EqualFold(args[i], "KEYS"):
+			var at []int
+			for j := i + 1; j < len(args) && len(args[migrateKey]) == 0; j++ {
+				at = append(at, j)
 			}
+			return at
+		case command.EqualFold(args[i], "AUTH"):
+			i++
+		case command.EqualFold(args[i], "AUTH2"):
+			i += 2
 		}
 	}
 	return []int{migrateKey}
