@@ -15,55 +15,55 @@ func (c *Config) registerCompatibility() {
 	t := &table{c: c}
 
 	integer := func(name string, def, low, high int64) *Setting {
-		return t.int(new(Int), name, def, low, high, "").noEffect("")
+		return t.int(new(Int), name, def, low, high, "").noEffect(t.why)
 	}
 	bytes := func(name string, def, low, high int64) *Setting {
-		return t.bytes(new(Int), name, def, low, high, "").noEffect("")
+		return t.bytes(new(Int), name, def, low, high, "").noEffect(t.why)
 	}
 	flag := func(name string, def bool) *Setting {
-		return t.bool(new(Bool), name, def, "").noEffect("")
+		return t.bool(new(Bool), name, def, "").noEffect(t.why)
 	}
 	text := func(name, def string) *Setting {
-		return t.text(new(Text), name, def, "").noEffect("")
+		return t.text(new(Text), name, def, "").noEffect(t.why)
 	}
 	words := func(name, def, form string, check func([]string) error) *Setting {
-		return t.words(&Words{form: form, check: check}, name, def, "").noEffect("")
+		return t.words(&Words{form: form, check: check}, name, def, "").noEffect(t.why)
 	}
 	choice := func(name, def string, names ...string) *Setting {
 		choices := make([]Choice[int], len(names))
 		for i, n := range names {
 			choices[i] = Choice[int]{n, i}
 		}
-		return enum(t, new(Enum[int]), name, slices.Index(names, def), choices, "").noEffect("")
+		return enum(t, new(Enum[int]), name, slices.Index(names, def), choices, "").noEffect(t.why)
 	}
 
 	t.group = "Redis: network and process"
-	text("bind-source-addr", "")
-	integer("socket-mark-id", 0, 0, math.MaxUint32).startOnly()
+	text("bind-source-addr", "").noEffect("it is for connections to a master and to a cluster, and there are none")
+	integer("socket-mark-id", 0, 0, math.MaxUint32).startOnly().noEffect("sockets are not marked")
 	integer("io-threads", 1, 1, 128).startOnly().noEffect("connections are spread over all cores")
-	flag("io-threads-do-reads", false).startOnly()
+	flag("io-threads-do-reads", false).startOnly().noEffect("connections are spread over all cores")
 	flag("daemonize", false).startOnly().defaultOnly("the server stays in the foreground; let a service manager or the shell put it in the background")
 	choice("supervised", "no", "no", "upstart", "systemd", "auto").startOnly().defaultOnly("the server does not signal a supervisor")
 	flag("syslog-enabled", false).startOnly().defaultOnly("logs go to standard output or logfile")
-	text("syslog-ident", "redis").startOnly()
-	choice("syslog-facility", "local0", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7").startOnly()
-	flag("always-show-logo", false).startOnly()
-	flag("set-proc-title", true).startOnly()
-	text("proc-title-template", "{title} {listen-addr} {server-mode}")
-	choice("oom-score-adj", "no", "no", "yes", "relative", "absolute")
-	words("oom-score-adj-values", "0 200 800", "three integers, -2000 to 2000", checkOOMScores)
-	flag("disable-thp", true).startOnly()
-	text("server_cpulist", "").startOnly()
-	text("bio_cpulist", "").startOnly()
-	text("aof_rewrite_cpulist", "").startOnly()
-	text("bgsave_cpulist", "").startOnly()
-	flag("crash-log-enabled", true)
-	flag("crash-memcheck-enabled", true)
-	words("ignore-warnings", "", "", nil)
+	text("syslog-ident", "redis").startOnly().noEffect("logs go to standard output or logfile")
+	choice("syslog-facility", "local0", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7").startOnly().noEffect("logs go to standard output or logfile")
+	flag("always-show-logo", false).startOnly().noEffect("there is no logo")
+	flag("set-proc-title", true).startOnly().noEffect("the title of the process stays as it is")
+	text("proc-title-template", "{title} {listen-addr} {server-mode}").noEffect("the title of the process stays as it is")
+	choice("oom-score-adj", "no", "no", "yes", "relative", "absolute").noEffect("the oom_score_adj of the process stays as it is")
+	words("oom-score-adj-values", "0 200 800", "three integers, -2000 to 2000", checkOOMScores).noEffect("the oom_score_adj of the process stays as it is")
+	flag("disable-thp", true).startOnly().noEffect("how the system uses huge pages is left to it and to Go")
+	text("server_cpulist", "").startOnly().noEffect("threads are not bound to processors")
+	text("bio_cpulist", "").startOnly().noEffect("threads are not bound to processors")
+	text("aof_rewrite_cpulist", "").startOnly().noEffect("threads are not bound to processors")
+	text("bgsave_cpulist", "").startOnly().noEffect("threads are not bound to processors")
+	flag("crash-log-enabled", true).noEffect("a crash always shows where it was")
+	flag("crash-memcheck-enabled", true).noEffect("memory is not tested after a crash")
+	words("ignore-warnings", "", "", nil).noEffect("the fault of systems that it is about is one of fork, which is not used")
 	hz := &Int{settle: func(n int64) int64 { return min(max(n, 1), 500) }}
 	t.int(hz, "hz", 10, 0, maxInt32, "").noEffect("work in the background is not driven by a fixed rate")
-	flag("dynamic-hz", true)
-	integer("shutdown-timeout", 10, 0, maxInt32)
+	flag("dynamic-hz", true).noEffect("work in the background is not driven by a fixed rate")
+	integer("shutdown-timeout", 10, 0, maxInt32).noEffect("there are no replicas to wait for")
 	shutdown := anyOf("default", "save", "nosave", "now", "force")
 	words("shutdown-on-sigint", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, another one more than a second later ends the process at once")
 	words("shutdown-on-sigterm", "default", "one or more of default, save, nosave, now, force", shutdown).noEffect("a first signal is a clean close, another one more than a second later ends the process at once")
@@ -72,19 +72,19 @@ func (c *Config) registerCompatibility() {
 
 	t.group = "Redis: snapshots and log"
 	t.words(&Words{form: "pairs of seconds and changes", check: checkSavePoints, adds: true}, "save", "", "").noEffect("RDB files are written by SAVE and BGSAVE alone; what keeps every write is the log, with appendonly yes")
-	flag("rdbcompression", true)
-	flag("rdbchecksum", true).startOnly()
-	flag("rdb-save-incremental-fsync", true)
-	flag("rdb-del-sync-files", false)
-	choice("sanitize-dump-payload", "no", "no", "yes", "clients")
+	flag("rdbcompression", true).noEffect("strings are always compressed where that makes them smaller")
+	flag("rdbchecksum", true).startOnly().noEffect("files always have a checksum")
+	flag("rdb-save-incremental-fsync", true).noEffect("a file is synced once it is whole")
+	flag("rdb-del-sync-files", false).noEffect("there are no replicas that RDB files are sent to")
+	choice("sanitize-dump-payload", "no", "no", "yes", "clients").noEffect("payloads are always checked in full")
 	flag("stop-writes-on-bgsave-error", true).noEffect("writes stop when the log cannot advance")
 	text("appendfilename", "appendonly.aof").startOnly().defaultOnly("the log's names are fixed, as Redis has them by default")
 	text("appenddirname", "appendonlydir").startOnly().defaultOnly("the log's names are fixed, as Redis has them by default")
 	flag("no-appendfsync-on-rewrite", false).noEffect("a rewrite does not hold up an fsync")
 	flag("aof-use-rdb-preamble", false).noEffect("a rewrite writes commands")
-	flag("aof-rewrite-incremental-fsync", true)
+	flag("aof-rewrite-incremental-fsync", true).noEffect("what a rewrite writes is always synced in steps")
 	flag("aof-timestamp-enabled", false).noEffect("every block of the log carries its time")
-	flag("aof-disable-auto-gc", false)
+	flag("aof-disable-auto-gc", false).noEffect("what a rewrite has replaced goes once no reader of the feed may need it")
 
 	t.group = "Redis: memory and data"
 	flag("lazyfree-lazy-eviction", false).noEffect("memory is returned in the background")
@@ -94,23 +94,23 @@ func (c *Config) registerCompatibility() {
 	flag("lazyfree-lazy-user-flush", false).noEffect("memory is returned in the background")
 	flag("activerehashing", true).noEffect("tables grow in small steps")
 	integer("active-expire-effort", 1, 1, 10).noEffect("keys expire in the order of their deadlines")
-	flag("activedefrag", false)
-	integer("active-defrag-cycle-min", 1, 1, 99)
-	integer("active-defrag-cycle-max", 25, 1, 99)
-	bytes("active-defrag-ignore-bytes", 100*mib, 1, maxInt64)
-	integer("active-defrag-max-scan-fields", 1000, 1, maxInt64)
-	integer("active-defrag-threshold-lower", 10, 0, 1000)
-	integer("active-defrag-threshold-upper", 100, 0, 1000)
-	flag("jemalloc-bg-thread", true)
-	integer("list-compress-depth", 0, 0, maxInt32)
+	flag("activedefrag", false).noEffect("Go's memory is not defragmented")
+	integer("active-defrag-cycle-min", 1, 1, 99).noEffect("Go's memory is not defragmented")
+	integer("active-defrag-cycle-max", 25, 1, 99).noEffect("Go's memory is not defragmented")
+	bytes("active-defrag-ignore-bytes", 100*mib, 1, maxInt64).noEffect("Go's memory is not defragmented")
+	integer("active-defrag-max-scan-fields", 1000, 1, maxInt64).noEffect("Go's memory is not defragmented")
+	integer("active-defrag-threshold-lower", 10, 0, 1000).noEffect("Go's memory is not defragmented")
+	integer("active-defrag-threshold-upper", 100, 0, 1000).noEffect("Go's memory is not defragmented")
+	flag("jemalloc-bg-thread", true).noEffect("memory is Go's, not that of jemalloc")
+	integer("list-compress-depth", 0, 0, maxInt32).noEffect("lists are not compressed in memory")
 
 	t.group = "Redis: scripts, events and diagnostics"
-	choice("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas")
+	choice("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").noEffect("there are no replicas that commands are sent to")
 
-	flag("use-exit-on-panic", false).hide()
-	flag("lua-enable-deprecated-api", false).startOnly().hide()
-	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt32).hide()
-	integer("key-load-delay", 0, math.MinInt32, maxInt32).hide()
+	flag("use-exit-on-panic", false).noEffect("it is for tests of redis-server").hide()
+	flag("lua-enable-deprecated-api", false).startOnly().noEffect("scripts never have getfenv, newproxy and setfenv").hide()
+	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt32).noEffect("it is for tests of redis-server").hide()
+	integer("key-load-delay", 0, math.MinInt32, maxInt32).noEffect("it is for tests of redis-server").hide()
 	// Redis takes no period that its cron could not keep: two of its ticks.
 	watchdog := &Int{settle: func(n int64) int64 {
 		if n > 0 {
@@ -118,10 +118,10 @@ func (c *Config) registerCompatibility() {
 		}
 		return 0
 	}}
-	t.int(watchdog, "watchdog-period", 0, 0, maxInt32, "").noEffect("").hide()
-	integer("loading-process-events-interval-bytes", 2*mib, 1024, maxInt32).hide()
+	t.int(watchdog, "watchdog-period", 0, 0, maxInt32, "").noEffect("there is no watchdog").hide()
+	integer("loading-process-events-interval-bytes", 2*mib, 1024, maxInt32).noEffect("clients come in once everything is loaded").hide()
 
-	t.group = "Redis: replication"
+	t.group, t.why = "Redis: replication", "there are no replicas, and the server is none"
 	replicaof := t.words(new(Words), "replicaof", "", "").startOnly().defaultOnly("the server does not replicate another one")
 	t.alias(replicaof, "slaveof")
 	text("masterauth", "")
@@ -136,7 +136,7 @@ func (c *Config) registerCompatibility() {
 	flag("replica-announced", true)
 	flag("replica-ignore-disk-write-errors", false)
 	backlog := &Int{settle: func(n int64) int64 { return max(n, 16*kib) }}
-	t.bytes(backlog, "repl-backlog-size", mib, 1, maxInt64, "").noEffect("")
+	t.bytes(backlog, "repl-backlog-size", mib, 1, maxInt64, "").noEffect(t.why)
 	integer("repl-backlog-ttl", 3600, 0, maxInt64)
 	integer("repl-timeout", 60, 1, maxInt32)
 	t.alias(integer("repl-ping-replica-period", 10, 1, maxInt32), "repl-ping-slave-period")
@@ -146,7 +146,7 @@ func (c *Config) registerCompatibility() {
 	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt32)
 	choice("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb")
 
-	t.group = "Redis: cluster"
+	t.group, t.why = "Redis: cluster", "the server is not part of a cluster"
 	flag("cluster-enabled", false).startOnly().defaultOnly("the server is not part of a cluster")
 	text("cluster-config-file", "nodes.conf").startOnly()
 	integer("cluster-port", 0, 0, 65535).startOnly()
@@ -166,9 +166,9 @@ func (c *Config) registerCompatibility() {
 	integer("cluster-announce-bus-port", 0, 0, 65535)
 	choice("cluster-preferred-endpoint-type", "ip", "ip", "hostname", "unknown-endpoint")
 
-	t.group = "Redis: TLS"
-	flag("tls-replication", false)
-	flag("tls-cluster", false)
+	t.group, t.why = "Redis: TLS", ""
+	flag("tls-replication", false).noEffect("there are no replicas, and the server is none")
+	flag("tls-cluster", false).noEffect("the server is not part of a cluster")
 	for _, name := range []string{"tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass"} {
 		text(name, "").noEffect("the server makes no connections of its own")
 	}

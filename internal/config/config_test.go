@@ -25,7 +25,7 @@ func TestDefaults(t *testing.T) {
 		} else if s.value.format(v) != s.Default {
 			t.Errorf("%s reads its default %q as %q", s.Name, s.Default, s.value.format(v))
 		}
-		if s.Effect == Applied && s.Summary == "" || s.Effect == DefaultOnly && s.why == "" {
+		if s.Effect == Applied && s.Summary == "" || s.Effect != Applied && s.why == "" {
 			t.Errorf("%s has no description", s.Name)
 		}
 	}

@@ -74,6 +74,7 @@ func (r *row) setting() *Setting { return r.registered }
 type table struct {
 	c     *Config
 	group string
+	why   string // of settings without effect that say none of their own
 }
 
 func (t *table) add(r *row, s *Setting, def any) *Setting {
