@@ -204,6 +204,7 @@ func (tx *Tx) Signal(key []byte) {
 // touch dirties the watches of a key that is about to change and notes that
 // those who wait for it are to be looked at, if the change can concern them.
 func (tx *Tx) touch(sh *Shard, key []byte, w wake) {
+	tx.set.RunLater()
 	if tx.set.tracked.Load() {
 		tx.changed(key)
 	}
@@ -228,6 +229,7 @@ func watchedIn(name string) (db int, key []byte) {
 // touchDB dirties the watches of the keys that exist in a database that is
 // about to be cleared.
 func (tx *Tx) touchDB(sh *Shard, db int) {
+	tx.set.RunLater()
 	if tx.set.tracked.Load() {
 		tx.cleared()
 	}
@@ -246,6 +248,7 @@ func (tx *Tx) touchDB(sh *Shard, db int) {
 // that are about to be exchanged. One that is overdue in the other database does
 // not exist: it takes the place of nothing, and when it goes nothing has changed.
 func (tx *Tx) touchSwap(sh *Shard, a, b int) {
+	tx.set.RunLater()
 	for name, list := range sh.watches {
 		in, key := watchedIn(name)
 		if in != a && in != b {

@@ -74,3 +74,43 @@ func TestDirtyOfOverdueKey(t *testing.T) {
 	}
 	tx.End()
 }
+
+// TestWatchWhileYielded: a watch that began, and one that ended, while somebody uses the
+// yielded shards is known to his next change, whatever that is.
+func TestWatchWhileYielded(t *testing.T) {
+	for name, change := range map[string]func(tx *Tx){
+		"set":      func(tx *Tx) { tx.Set([]byte("k"), []byte("w"), 0) },
+		"del":      func(tx *Tx) { tx.Del([]byte("k")) },
+		"flush":    func(tx *Tx) { tx.FlushDB(0) },
+		"flushall": func(tx *Tx) { tx.FlushAll() },
+		"swap":     func(tx *Tx) { tx.SwapDB(0, 1) },
+		"signal":   func(tx *Tx) { tx.Signal([]byte("k")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := NewSet(2, 2)
+			all := []int{0, 1}
+			tx := set.NewTx(&op.LogPosition{})
+			set.Lock(all)
+			defer set.Unlock(all)
+			tx.Begin(all, 0, 1)
+			defer tx.End()
+			tx.Set([]byte("k"), []byte("v"), 0)
+			begun, ended := set.NewWatch(), set.NewWatch()
+			tx.Watch(ended, []byte("k"))
+			mark := ended.mark
+			set.Yield()
+			defer set.Retake()
+			ended.Clear()
+			if !begun.AddLater(0, []byte("k")) {
+				t.Fatal("not taken")
+			}
+			change(tx)
+			if !begun.Touched() {
+				t.Error("a watch of before the change is not told of it")
+			}
+			if mark.dirty.Load() {
+				t.Error("a watch that has ended is told of it")
+			}
+		})
+	}
+}

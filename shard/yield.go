@@ -31,7 +31,8 @@ func (s *Set) later(fn func()) bool {
 }
 
 // RunLater does what others have asked for who do not get the shards' locks. Who has
-// yielded the shards calls it from time to time.
+// yielded the shards calls it from time to time, and before each change: a WATCH that
+// was answered by then must be told of it.
 func (s *Set) RunLater() {
 	if y := s.yielded.Load(); y != nil {
 		y.run(false)
