@@ -122,6 +122,9 @@ func (c *client) Describe() connection.Client {
 	cl.QueryFree = max(0, cl.QueryFree+cl.QueryBytes-c.batchBytes)
 	cl.QueryBytes = c.batchBytes
 	cl.ArgBytes, cl.Gathered = c.es.ArgBytes(), c.w.Len()
+	// As in Redis the arguments count while their command runs: a client that waits is
+	// smaller than it shows itself.
+	cl.TotalBytes += cl.ArgBytes
 	return cl
 }
 
