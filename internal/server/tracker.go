@@ -234,11 +234,12 @@ func (w *tracker) forgetReads() {
 	}
 }
 
-// enterChanged enters the reads of keys that have changed behind them into the table,
-// where the changes find them.
-func (w *tracker) enterChanged(changes []shard.Change) {
+// takeChanged returns the reads of keys that have changed behind them, in order: each is
+// to be entered before the first change behind it. Those that a flush made void are
+// forgotten.
+func (w *tracker) takeChanged(changes []shard.Change) (before []trackedRead) {
 	if len(w.reads) == 0 {
-		return
+		return nil
 	}
 	last, cleared := make(map[string]int, len(changes)), -1
 	for i := range changes {
@@ -250,11 +251,12 @@ func (w *tracker) enterChanged(changes []shard.Change) {
 	}
 	w.reads = slices.DeleteFunc(w.reads, func(r trackedRead) bool {
 		if i, changed := last[string(r.key)]; changed && i >= r.changes {
-			w.c.srv.tracking.table.add(r.key, w)
+			before = append(before, r)
 			return true
 		}
 		return cleared >= r.changes
 	})
+	return before
 }
 
 // tellOwn writes what the connection's own command has made invalid, behind its reply.

@@ -103,14 +103,19 @@ func (t *tracking) end(w *tracker) {
 // tell tells everybody of changes, which a connection has made, or, if by is nil,
 // nobody. Who is told sees what is in the log up to lsn. The shards are locked.
 func (t *tracking) tell(by *client, changes []shard.Change, lsn uint64) {
+	var reads []trackedRead // by who made the changes
 	e := t.teller(lsn)
 	if by != nil && by.tracker != nil {
 		e.own = by.tracker
-		e.own.enterChanged(changes)
+		reads = e.own.takeChanged(changes)
 		e.own.told = true
 	}
 	t.mu.RLock()
 	for i := range changes {
+		for len(reads) > 0 && reads[0].changes <= i {
+			t.table.add(reads[0].key, e.own)
+			reads = reads[1:]
+		}
 		if changes[i].Key == nil {
 			t.table.clear()
 			l := letter{}
