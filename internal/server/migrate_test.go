@@ -28,6 +28,14 @@ func (c *conn) migrate(addr, rest string) wire.Reply {
 	return r
 }
 
+// expectMigrate is migrate with the answer that there must be.
+func (c *conn) expectMigrate(addr, rest, want string) {
+	c.t.Helper()
+	if got := c.migrate(addr, rest).String(); got != want {
+		c.t.Errorf("MIGRATE %s: got %s, want %s", rest, got, want)
+	}
+}
+
 // TestMigrate: keys go with their values and times, or are copied; what the target
 // refuses stays.
 func TestMigrate(t *testing.T) {
@@ -35,12 +43,7 @@ func TestMigrate(t *testing.T) {
 	c, d := from.conn(), to.conn()
 	c.expect("SELECT 2", "+OK")
 	d.expect("SELECT 3", "+OK")
-	move := func(rest, want string) {
-		t.Helper()
-		if got := c.migrate(to.addr, rest).String(); got != want {
-			t.Errorf("MIGRATE %s: got %s, want %s", rest, got, want)
-		}
-	}
+	move := func(rest, want string) { t.Helper(); c.expectMigrate(to.addr, rest, want) }
 	c.expect("SET k v EX 1000", "+OK")
 	c.expect("RPUSH l a b", ":2")
 	c.expect("HSET h f v", ":1")
@@ -75,12 +78,7 @@ func TestMigrateLogsIn(t *testing.T) {
 	c, d := from.conn(), to.conn()
 	d.expect("AUTH secret", "+OK")
 	d.expect("ACL SETUSER mover on >word ~* +@all", "+OK")
-	move := func(rest, want string) {
-		t.Helper()
-		if got := c.migrate(to.addr, rest).String(); got != want {
-			t.Errorf("MIGRATE %s: got %s, want %s", rest, got, want)
-		}
-	}
+	move := func(rest, want string) { t.Helper(); c.expectMigrate(to.addr, rest, want) }
 	c.expect("SET a 1", "+OK")
 	c.expect("SET b 2", "+OK")
 	c.expect("SLOWLOG RESET", "+OK")
